@@ -1,0 +1,181 @@
+#include "bitfed/base/byte_io.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <limits>
+
+#include "bitfed/base/error.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Closes the descriptor and removes the file unless it was renamed to its final name.
+class PartialFile {
+ public:
+  explicit PartialFile(const fs::path& final_name)
+      : final_name_(final_name), path_(final_name.string() + fmt::format(".part{}", getpid())) {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (descriptor_ < 0) throw failure("{}: cannot be written: {}", final_name_.string(), std::strerror(errno));
+  }
+  ~PartialFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+    if (!finished_) unlink(path_.c_str());
+  }
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+
+  void write(std::span<const uint8_t> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail();
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+  }
+
+  void finish() {
+    if (fsync(descriptor_) != 0) fail();
+    const int descriptor = std::exchange(descriptor_, -1);
+    if (close(descriptor) != 0) fail();
+    if (rename(path_.c_str(), final_name_.c_str()) != 0) fail();
+    finished_ = true;
+    // The rename itself is durable once the folder is.
+    const fs::path folder = final_name_.has_parent_path() ? final_name_.parent_path() : fs::path(".");
+    const int handle = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (handle >= 0) {
+      fsync(handle);
+      close(handle);
+    }
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw failure("{}: cannot be written: {}", final_name_.string(), std::strerror(errno));
+  }
+
+  fs::path final_name_;
+  fs::path path_;
+  int descriptor_ = -1;
+  bool finished_ = false;
+};
+
+}  // namespace
+
+Bytes read_file(const fs::path& path) {
+  std::error_code code;
+  if (fs::is_directory(path, code)) throw input_error("{}: is a folder, expected a file", path.string());
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file) throw input_error("{}: cannot be read: {}", path.string(), std::strerror(errno));
+  const std::streamoff size = file.tellg();
+  if (size < 0) throw input_error("{}: cannot be read", path.string());
+  if (static_cast<uint64_t>(size) > kMaximumFileBytes) {
+    throw input_error("{}: {} bytes, expected at most {}", path.string(), size, kMaximumFileBytes);
+  }
+  Bytes bytes(static_cast<size_t>(size));
+  file.seekg(0);
+  if (!bytes.empty() && !file.read(reinterpret_cast<char*>(bytes.data()), size)) {
+    throw failure("{}: reading failed after {} of {} bytes", path.string(), file.gcount(), size);
+  }
+  return bytes;
+}
+
+std::string read_text_file(const fs::path& path) {
+  const Bytes bytes = read_file(path);
+  return {bytes.begin(), bytes.end()};
+}
+
+void write_file_atomically(const fs::path& path, std::span<const uint8_t> bytes) {
+  PartialFile file(path);
+  file.write(bytes);
+  file.finish();
+}
+
+void write_file_atomically(const fs::path& path, std::string_view text) {
+  write_file_atomically(path, {reinterpret_cast<const uint8_t*>(text.data()), text.size()});
+}
+
+void create_folders(const fs::path& path) {
+  std::error_code code;
+  fs::create_directories(path, code);
+  if (code) throw failure("{}: the folder cannot be made: {}", path.string(), code.message());
+}
+
+Bytes gunzip(std::span<const uint8_t> compressed, std::string_view name, uint64_t limit) {
+  z_stream stream{};
+  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) throw failure("zlib could not be started");
+  struct End {
+    z_stream* stream;
+    ~End() { inflateEnd(stream); }
+  } const end{&stream};
+
+  Bytes result;
+  size_t offset = 0;
+  size_t produced = 0;
+  int status = Z_OK;
+  while (status != Z_STREAM_END || offset < compressed.size()) {
+    if (status == Z_STREAM_END) inflateReset(&stream);  // another member follows
+    if (produced == result.size()) {
+      if (produced >= limit) throw input_error("{}: unpacks to more than {} bytes", name, limit);
+      result.resize(static_cast<size_t>(std::min<uint64_t>(limit, std::max<uint64_t>(65536, 2 * produced))));
+    }
+    const auto window = [](size_t bytes) {
+      return static_cast<uInt>(std::min<size_t>(bytes, std::numeric_limits<uInt>::max()));
+    };
+    const uInt input = window(compressed.size() - offset);
+    const uInt output = window(result.size() - produced);
+    stream.next_in = const_cast<Bytef*>(compressed.data() + offset);
+    stream.avail_in = input;
+    stream.next_out = result.data() + produced;
+    stream.avail_out = output;
+    status = inflate(&stream, Z_NO_FLUSH);
+    offset += input - stream.avail_in;
+    produced += output - stream.avail_out;
+    if (status == Z_BUF_ERROR || (status == Z_OK && offset == compressed.size() && stream.avail_out > 0)) {
+      throw input_error("{}: the gzip data ends early, after {} unpacked bytes", name, produced);
+    }
+    if (status != Z_OK && status != Z_STREAM_END) {
+      throw input_error("{}: not valid gzip data at byte {}: {}", name, offset,
+                        stream.msg != nullptr ? stream.msg : "unexpected content");
+    }
+  }
+  result.resize(produced);
+  return result;
+}
+
+std::span<const uint8_t> ByteReader::take(size_t count) {
+  if (count > left()) {
+    throw input_error("{}: ends early: {} bytes expected at offset {}, {} left", name_, count, offset_, left());
+  }
+  const auto taken = bytes_.subspan(offset_, count);
+  offset_ += count;
+  return taken;
+}
+
+uint16_t ByteReader::u16_le() {
+  const auto b = take(2);
+  return static_cast<uint16_t>(b[0] | b[1] << 8);
+}
+
+uint32_t ByteReader::u32_le() {
+  const auto b = take(4);
+  return uint32_t{b[0]} | uint32_t{b[1]} << 8 | uint32_t{b[2]} << 16 | uint32_t{b[3]} << 24;
+}
+
+uint64_t ByteReader::u64_le() {
+  const uint64_t low = u32_le();
+  return low | uint64_t{u32_le()} << 32;
+}
+
+uint32_t ByteReader::u32_be() {
+  const auto b = take(4);
+  return uint32_t{b[0]} << 24 | uint32_t{b[1]} << 16 | uint32_t{b[2]} << 8 | uint32_t{b[3]};
+}
+
+}  // namespace bitfed

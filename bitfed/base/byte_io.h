@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bitfed {
+
+using Bytes = std::vector<uint8_t>;
+
+// Larger files are refused before they are read: no data set or model of ours comes near it.
+inline constexpr uint64_t kMaximumFileBytes = uint64_t{4} << 30;
+
+Bytes read_file(const std::filesystem::path& path);
+std::string read_text_file(const std::filesystem::path& path);
+
+// Writes beside the final name, syncs, then renames: whoever looks finds the old file or the new one,
+// never a part. On failure the partial file is removed and an error thrown.
+void write_file_atomically(const std::filesystem::path& path, std::span<const uint8_t> bytes);
+void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+
+// Creates the folder and those above it; the error names the first that could not be made.
+void create_folders(const std::filesystem::path& path);
+
+// The content of a gzip file (all members), checked against its CRC. `name` is for the error's text;
+// growing past `limit` bytes is an error.
+Bytes gunzip(std::span<const uint8_t> compressed, std::string_view name, uint64_t limit = kMaximumFileBytes);
+
+// Reads bytes from outside, front to back. Every read is checked; running out is an input_error that
+// names the source and the offset.
+class ByteReader {
+ public:
+  ByteReader(std::span<const uint8_t> bytes, std::string_view name) : bytes_(bytes), name_(name) {}
+
+  size_t offset() const { return offset_; }
+  size_t left() const { return bytes_.size() - offset_; }
+  std::span<const uint8_t> take(size_t count);
+  uint8_t u8() { return take(1)[0]; }
+  uint16_t u16_le();
+  uint32_t u32_le();
+  uint64_t u64_le();
+  uint32_t u32_be();
+
+ private:
+  std::span<const uint8_t> bytes_;
+  std::string name_;
+  size_t offset_ = 0;
+};
+
+}  // namespace bitfed

@@ -1,0 +1,319 @@
+#include "bitfed/base/config.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <sstream>
+
+#include "bitfed/base/byte_io.h"
+#include "bitfed/base/error.h"
+#include "bitfed/base/names.h"
+
+namespace bitfed {
+namespace {
+
+using Path = std::vector<std::string>;
+
+std::string dotted(const Path& path) { return fmt::format("{}", fmt::join(path, ".")); }
+
+const toml::node* child(const toml::node& node, const std::string& key) {
+  if (const toml::table* table = node.as_table()) return table->get(key);
+  if (const toml::array* array = node.as_array()) return array->get(std::stoul(key));
+  return nullptr;
+}
+
+std::string kind_of(const toml::node& node) {
+  switch (node.type()) {
+    case toml::node_type::string: return fmt::format("the text '{}'", **node.as_string());
+    case toml::node_type::integer: return fmt::format("{}", **node.as_integer());
+    case toml::node_type::floating_point: return fmt::format("{}", **node.as_floating_point());
+    case toml::node_type::boolean: return **node.as_boolean() ? "true" : "false";
+    case toml::node_type::table: return "a table";
+    case toml::node_type::array: return "an array";
+    default: return "a date or time";
+  }
+}
+
+}  // namespace
+
+struct Config::Document {
+  std::string source;
+  toml::table root;
+  toml::table in_effect;
+  std::set<std::string> overridden;
+  std::map<std::string, std::set<std::string>> asked;  // table's path -> keys that were asked for in it
+
+  const toml::node* find(const Path& path) const {
+    const toml::node* node = &root;
+    for (const std::string& key : path) {
+      node = child(*node, key);
+      if (node == nullptr) return nullptr;
+    }
+    return node;
+  }
+
+  std::string where(const Path& path) const {
+    const std::string key = dotted(path);
+    if (overridden.contains(key)) return fmt::format("--set {}", key);
+    const toml::node* node = find(path);
+    const auto line = node != nullptr ? node->source().begin.line : 0;
+    return line > 0 ? fmt::format("{}: line {}: {}", source, line, key) : fmt::format("{}: {}", source, key);
+  }
+
+  void ask(const Path& path) {
+    Path table(path.begin(), path.end() - 1);
+    asked[dotted(table)].insert(path.back());
+  }
+
+  // Records a value in effect, making the tables and arrays that lead to it.
+  template <typename T>
+  void record(const Path& path, T&& value) {
+    toml::node* node = &in_effect;
+    for (size_t i = 0; i + 1 < path.size(); ++i) {
+      const bool array_next = i + 2 < path.size() && is_number(path[i + 1]);
+      toml::node* next = nullptr;
+      if (toml::table* table = node->as_table()) {
+        next = table->get(path[i]);
+        if (next == nullptr) {
+          next = array_next ? static_cast<toml::node*>(&table->insert(path[i], toml::array{}).first->second)
+                            : &table->insert(path[i], toml::table{}).first->second;
+        }
+      } else {
+        toml::array& array = *node->as_array();
+        while (array.size() <= std::stoul(path[i])) array.push_back(toml::table{});
+        next = array.get(std::stoul(path[i]));
+      }
+      node = next;
+    }
+    node->as_table()->insert_or_assign(path.back(), std::forward<T>(value));
+  }
+
+  static bool is_number(const std::string& key) {
+    return !key.empty() && std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
+  }
+
+  void reject_unknown(const toml::node& node, const Path& path) const {
+    if (const toml::table* table = node.as_table()) {
+      const auto known = asked.find(dotted(path));
+      for (const auto& [key, value] : *table) {
+        const std::string name(key.str());
+        Path inner = path;
+        inner.push_back(name);
+        if (known == asked.end() || !known->second.contains(name)) {
+          const std::vector<std::string> names =
+              known == asked.end() ? Path{} : Path(known->second.begin(), known->second.end());
+          throw input_error("{}: unknown key{}", where(inner), suggestion(name, names));
+        }
+        reject_unknown(value, inner);
+      }
+    } else if (const toml::array* array = node.as_array()) {
+      for (size_t i = 0; i < array->size(); ++i) {
+        Path inner = path;
+        inner.push_back(std::to_string(i));
+        reject_unknown(*array->get(i), inner);
+      }
+    }
+  }
+
+  const toml::node* read(const Path& path) {
+    ask(path);
+    return find(path);
+  }
+
+  Error wrong(const Path& path, const toml::node& found, std::string_view expected) const {
+    return input_error("{}: found {}, expected {}", where(path), kind_of(found), expected);
+  }
+};
+
+Config Config::parse(std::string_view text, std::string_view source) {
+  auto document = std::make_shared<Document>();
+  document->source = source;
+  try {
+    document->root = toml::parse(text, source);
+  } catch (const toml::parse_error& error) {
+    throw input_error("{}: line {}: {}", source, error.source().begin.line, error.description());
+  }
+  return Config(document, {});
+}
+
+Config Config::load(const std::filesystem::path& path) { return parse(read_text_file(path), path.string()); }
+
+void Config::set(std::string_view key, std::string_view value) {
+  Path path;
+  for (size_t begin = 0; begin <= key.size();) {
+    const size_t end = std::min(key.find('.', begin), key.size());
+    path.emplace_back(key.substr(begin, end - begin));
+    if (path.back().empty()) throw input_error("--set {}={}: the key has an empty part", key, value);
+    begin = end + 1;
+  }
+  toml::table parsed;
+  try {
+    parsed = toml::parse(fmt::format("value = {}", value));
+  } catch (const toml::parse_error&) {
+    parsed.insert_or_assign("value", std::string(value));
+  }
+  if (parsed.size() != 1) throw input_error("--set {}: '{}' is not one value", key, value);
+
+  toml::node* node = &document_->root;
+  for (size_t i = 0; i + 1 < path.size(); ++i) {
+    toml::node* next = const_cast<toml::node*>(child(*node, path[i]));
+    if (next == nullptr) {
+      if (toml::table* table = node->as_table()) next = &table->insert(path[i], toml::table{}).first->second;
+    }
+    if (next == nullptr || (next->as_table() == nullptr && next->as_array() == nullptr)) {
+      throw input_error("--set {}: {} is not a table", key, path[i]);
+    }
+    node = next;
+  }
+  if (node->as_table() == nullptr) throw input_error("--set {}: names an element of an array, not a key", key);
+  node->as_table()->insert_or_assign(path.back(), *parsed.get("value"));
+  document_->overridden.insert(dotted(path));
+}
+
+Path Config::full_path(std::string_view key) const {
+  Path path = path_;
+  path.emplace_back(key);
+  return path;
+}
+
+bool Config::has(std::string_view key) const { return document_->read(full_path(key)) != nullptr; }
+
+Config Config::section(std::string_view key) const {
+  const Path path = full_path(key);
+  if (const toml::node* node = document_->read(path); node != nullptr && !node->is_table()) {
+    throw document_->wrong(path, *node, "a table");
+  }
+  return Config(document_, path);
+}
+
+std::vector<Config> Config::sections(std::string_view key) const {
+  const Path path = full_path(key);
+  std::vector<Config> result;
+  const toml::node* node = document_->read(path);
+  if (node == nullptr) return result;
+  const toml::array* array = node->as_array();
+  if (array == nullptr) throw document_->wrong(path, *node, "an array of tables");
+  for (size_t i = 0; i < array->size(); ++i) {
+    Path element = path;
+    element.push_back(std::to_string(i));
+    if (!array->get(i)->is_table()) throw document_->wrong(element, *array->get(i), "a table");
+    result.push_back(Config(document_, element));
+  }
+  return result;
+}
+
+int64_t Config::integer(std::string_view key, int64_t fallback, int64_t least, int64_t most) const {
+  const Path path = full_path(key);
+  int64_t value = fallback;
+  if (const toml::node* node = document_->read(path)) {
+    const auto found = node->value_exact<int64_t>();
+    if (!found || *found < least || *found > most) {
+      throw document_->wrong(path, *node, fmt::format("a whole number from {} to {}", least, most));
+    }
+    value = *found;
+  }
+  document_->record(path, value);
+  return value;
+}
+
+double Config::number(std::string_view key, double fallback, double least, double most) const {
+  const Path path = full_path(key);
+  double value = fallback;
+  if (const toml::node* node = document_->read(path)) {
+    const auto found = node->is_number() ? node->value<double>() : std::nullopt;
+    if (!found || !(*found >= least && *found <= most)) {
+      throw document_->wrong(path, *node, fmt::format("a number from {} to {}", least, most));
+    }
+    value = *found;
+  }
+  document_->record(path, value);
+  return value;
+}
+
+bool Config::flag(std::string_view key, bool fallback) const {
+  const Path path = full_path(key);
+  bool value = fallback;
+  if (const toml::node* node = document_->read(path)) {
+    const auto found = node->value_exact<bool>();
+    if (!found) throw document_->wrong(path, *node, "true or false");
+    value = *found;
+  }
+  document_->record(path, value);
+  return value;
+}
+
+std::string Config::text(std::string_view key, std::string_view fallback) const {
+  const Path path = full_path(key);
+  std::string value(fallback);
+  if (const toml::node* node = document_->read(path)) {
+    const auto found = node->value_exact<std::string>();
+    if (!found) throw document_->wrong(path, *node, "a text in quotes");
+    value = *found;
+  }
+  document_->record(path, value);
+  return value;
+}
+
+std::string Config::required_text(std::string_view key) const {
+  if (!has(key)) throw input_error("{}: missing, expected a text in quotes", where(key));
+  return text(key, "");
+}
+
+std::string Config::choice(std::string_view key, std::string_view fallback,
+                           std::span<const std::string> known) const {
+  const std::string value = text(key, fallback);
+  if (std::find(known.begin(), known.end(), value) == known.end()) {
+    throw input_error("{}: found '{}', expected one of: {}", where(key), value, fmt::join(known, ", "));
+  }
+  return value;
+}
+
+std::vector<int64_t> Config::integers(std::string_view key, const std::vector<int64_t>& fallback, int64_t least,
+                                      int64_t most) const {
+  const Path path = full_path(key);
+  std::vector<int64_t> values = fallback;
+  if (const toml::node* node = document_->read(path)) {
+    const std::string expected = fmt::format("an array of whole numbers from {} to {}", least, most);
+    const toml::array* array = node->as_array();
+    if (array == nullptr) throw document_->wrong(path, *node, expected);
+    values.clear();
+    for (const toml::node& element : *array) {
+      const auto found = element.value_exact<int64_t>();
+      if (!found || *found < least || *found > most) throw document_->wrong(path, element, expected);
+      values.push_back(*found);
+    }
+  }
+  toml::array recorded;
+  for (const int64_t value : values) recorded.push_back(value);
+  document_->record(path, std::move(recorded));
+  return values;
+}
+
+void Config::reject_unknown_keys() const { document_->reject_unknown(document_->root, {}); }
+
+std::string Config::resolved() const {
+  std::ostringstream out;
+  out << document_->in_effect << '\n';
+  return out.str();
+}
+
+std::string Config::resolved(std::span<const std::string> parts) const {
+  toml::table chosen;
+  for (const std::string& part : parts) {
+    if (const toml::node* node = document_->in_effect.get(part)) chosen.insert_or_assign(part, *node);
+  }
+  std::ostringstream out;
+  out << chosen << '\n';
+  return out.str();
+}
+
+std::string Config::where(std::string_view key) const { return document_->where(full_path(key)); }
+
+}  // namespace bitfed

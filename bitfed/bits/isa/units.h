@@ -1,0 +1,13 @@
+#pragma once
+
+#include "bitfed/bits/kernels.h"
+
+// The tables of the units that were compiled in; ask supported_kernels() which of them this CPU runs.
+namespace bitfed::isa {
+
+const Kernels& scalar_kernels();
+const Kernels& avx2_kernels();
+const Kernels& avx512_kernels();
+const Kernels& neon_kernels();
+
+}  // namespace bitfed::isa

@@ -1,0 +1,55 @@
+#include "bitfed/bits/kernels.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+#include "bitfed/base/error.h"
+#include "bitfed/base/names.h"
+#include "bitfed/bits/isa/units.h"
+
+namespace bitfed {
+namespace {
+
+std::atomic<const Kernels*> in_use = nullptr;
+
+const Kernels* find(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Kernels* table : supported_kernels()) {
+    if (name == table->name) return table;
+    names.emplace_back(table->name);
+  }
+  throw input_error("BITFED_ISA: found '{}', which this CPU cannot run or nobody knows{}", name,
+                    suggestion(name, names));
+}
+
+}  // namespace
+
+std::vector<const Kernels*> supported_kernels() {
+  std::vector<const Kernels*> tables = {&isa::scalar_kernels()};
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) tables.push_back(&isa::avx2_kernels());
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("bmi2")) {
+    tables.push_back(&isa::avx512_kernels());
+  }
+#elif defined(__aarch64__)
+  tables.push_back(&isa::neon_kernels());
+#endif
+  return tables;
+}
+
+const Kernels& kernels() {
+  const Kernels* table = in_use.load(std::memory_order_acquire);
+  if (table == nullptr) {
+    const char* forced = std::getenv("BITFED_ISA");
+    table = forced != nullptr && *forced != '\0' ? find(forced) : supported_kernels().back();
+    in_use.store(table, std::memory_order_release);
+  }
+  return *table;
+}
+
+void force_kernels(std::string_view name) { in_use.store(find(name), std::memory_order_release); }
+
+}  // namespace bitfed

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bitfed/base/config.h"
+#include "bitfed/data/bit_images.h"
+#include "bitfed/data/dataset.h"
+
+namespace bitfed {
+
+// How samples become bits. A plain value that is written into model files, so that a model carries with
+// it all that is needed to predict from raw data.
+struct BooleanizerSpec {
+  // "threshold"           1 where pixel > level
+  // "adaptive-gaussian"   1 where pixel - round(local Gaussian mean) > -offset; bit-exact with OpenCV's
+  //                       adaptiveThreshold(255, GAUSSIAN_C, BINARY, window, offset)
+  // "colour-thermometer"  `levels` planes a channel: plane z is 1 where pixel >= (z + 1) * 255 / (levels + 1)
+  // "quantile"            for tables: a plane for each cut of each column, 1 where value > cut
+  std::string kind = "threshold";
+  int level = 75;
+  int window = 11;
+  int offset = 2;
+  int levels = 8;
+  int bins = 10;
+  std::vector<std::vector<float>> cuts;  // quantile: the cuts of each column, ascending; fitted
+
+  bool operator==(const BooleanizerSpec&) const = default;
+};
+
+// Reads a booleanize = { kind = "…", … } table of a recipe.
+BooleanizerSpec read_booleanizer(const Config& config, const std::string& default_kind);
+
+// Planes of the bits that `spec` makes of samples like those of `dataset`; an input_error where the
+// two do not go together (a table and a pixel threshold, an image and quantiles, unfitted cuts).
+size_t plane_count(const BooleanizerSpec& spec, const Dataset& dataset);
+
+BitImages booleanize(const BooleanizerSpec& spec, const Dataset& dataset);
+
+// The cuts of "quantile" for one client's rows: for every column up to bins - 1 distinct values that
+// part the rows into bins as equal as can be.
+std::vector<std::vector<float>> quantile_cuts(const Dataset& dataset, int bins);
+
+}  // namespace bitfed

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bitfed/base/config.h"
+#include "bitfed/data/dataset.h"
+
+namespace bitfed {
+
+// A file of a data set as its public home offers it.
+struct DownloadFile {
+  std::string url;
+  std::string md5;       // as published; empty where only sha256 is known
+  std::string sha256;
+  std::string saved_as;  // relative to the data folder; an archive (.tar.gz) is unpacked there
+};
+
+struct DatasetEntry {
+  std::string name;
+  std::string description;  // one line
+  std::string licence;      // one line; shown before a download
+  std::string how_to_get;   // one line for the error when it is missing
+  std::vector<std::string> files;         // relative to a data folder; the first alternative layout
+  std::vector<DownloadFile> downloads;    // empty: cannot be fetched
+  DataSplit (*load)(const std::filesystem::path& folder);  // folder: the one that holds `files`
+};
+
+// The one list of built-in data sets, in the order they are shown.
+const std::vector<DatasetEntry>& datasets();
+
+// Where data is looked for, in order: `data_dir` if given, $BITFED_DATA, ./data, ~/.local/share/bitfed,
+// /usr/share/datasets.
+std::vector<std::filesystem::path> data_search_path(const std::string& data_dir);
+
+// Loads a built-in data set by name. Missing: an input_error that says where it was looked for and how
+// to get it; unknown: one that suggests the nearest name.
+DataSplit load_dataset(const std::string& name, const std::string& data_dir);
+
+// Loads what a recipe's [data] table names: a built-in set (name = "mnist"), or a CSV file
+// (file = "readings.csv", label = "activity", person = "subject", test_fraction = 0.3).
+DataSplit load_data(const Config& data, const std::string& data_dir);
+
+}  // namespace bitfed

@@ -1,0 +1,31 @@
+#include "bitfed/data/dataset.h"
+
+namespace bitfed {
+
+Dataset subset(const Dataset& dataset, std::span<const uint32_t> indices) {
+  Dataset result;
+  result.name = dataset.name;
+  result.height = dataset.height;
+  result.width = dataset.width;
+  result.channels = dataset.channels;
+  result.columns = dataset.columns;
+  result.class_names = dataset.class_names;
+  result.group_names = dataset.group_names;
+  result.pixels.reserve(dataset.is_table() ? 0 : indices.size() * dataset.image_bytes());
+  result.values.reserve(indices.size() * dataset.columns.size());
+  result.labels.reserve(indices.size());
+  for (const uint32_t index : indices) {
+    if (dataset.is_table()) {
+      const auto row = dataset.row(index);
+      result.values.insert(result.values.end(), row.begin(), row.end());
+    } else {
+      const auto image = dataset.image(index);
+      result.pixels.insert(result.pixels.end(), image.begin(), image.end());
+    }
+    result.labels.push_back(dataset.labels[index]);
+    if (!dataset.groups.empty()) result.groups.push_back(dataset.groups[index]);
+  }
+  return result;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bitfed/base/thread_pool.h"
+#include "bitfed/data/dataset.h"
+#include "bitfed/model/state.h"
+
+namespace bitfed {
+
+// What one prediction costs on the deployed model.
+struct ModelCosts {
+  uint64_t bytes = 0;       // of the packed tensors
+  uint64_t flops = 0;       // real additions and multiplications
+  uint64_t binary_ops = 0;  // one-bit operations: an AND, or an XNOR with its count
+};
+
+// A trained model: it predicts, and it can be written down.
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  // Scores, sample by sample, class_count() each; the largest wins, the lowest class among equals.
+  virtual std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const = 0;
+  virtual size_t class_count() const = 0;
+  virtual State state() const = 0;
+  virtual ModelCosts costs() const = 0;
+};
+
+std::vector<uint16_t> predict(const Model& model, const Dataset& dataset, ThreadPool& pool);
+
+}  // namespace bitfed

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "bitfed/bits/bit_matrix.h"
+#include "bitfed/data/booleanizer.h"
+#include "bitfed/model/model.h"
+
+namespace bitfed {
+
+// The literals of a patch of bits, in order: the patch's position as two thermometers (y > t for
+// t = 0 … positions_y - 2, then x > t), its content (row by row, then column, then plane), and the
+// negations of all of these. A flat machine is one whose only patch is the whole image.
+struct PatchShape {
+  size_t height = 0;  // of the image
+  size_t width = 0;
+  size_t planes = 0;
+  size_t patch_height = 0;
+  size_t patch_width = 0;
+
+  size_t positions_y() const { return height - patch_height + 1; }
+  size_t positions_x() const { return width - patch_width + 1; }
+  size_t patches() const { return positions_y() * positions_x(); }
+  size_t position_bits() const { return positions_y() - 1 + positions_x() - 1; }
+  size_t content_bits() const { return patch_height * patch_width * planes; }
+  size_t features() const { return position_bits() + content_bits(); }
+  size_t literals() const { return 2 * features(); }
+  bool operator==(const PatchShape&) const = default;
+};
+
+// One machine of a model as it predicts: per class, clauses with their signed weights. An empty clause
+// is silent; a clause fires if all its literals hold in at least one patch. The class's sum is
+// bias + the weights of the clauses that fire, clamped to ±clamp (0: not clamped), and its score
+// sum / scale. Everything but the last division is exact in integers.
+struct TsetlinMember {
+  BooleanizerSpec booleanizer;
+  PatchShape shape;
+  size_t clauses = 0;            // a class; rows of unused clauses are empty with weight 0
+  BitMatrix actions;             // row class * clauses + clause, a column a literal: 1 = included
+  std::vector<int32_t> weights;  // the same rows; negative: votes against
+  std::vector<int32_t> bias;     // a class
+  int32_t clamp = 0;
+  float scale = 1;
+};
+
+// A sum of machines: a plain one, a composite of specialists, or what a server made of many clients.
+class TsetlinModel : public Model {
+ public:
+  TsetlinModel(size_t class_count, std::vector<TsetlinMember> members)
+      : class_count_(class_count), members_(std::move(members)) {}
+
+  const std::vector<TsetlinMember>& members() const { return members_; }
+  size_t class_count() const override { return class_count_; }
+  std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const override;
+  State state() const override;
+  ModelCosts costs() const override;
+
+ private:
+  size_t class_count_;
+  std::vector<TsetlinMember> members_;
+};
+
+// The inverse of state(); trusts nothing.
+std::unique_ptr<TsetlinModel> tsetlin_model_from_state(const State& state, std::string_view source);
+
+}  // namespace bitfed

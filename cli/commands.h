@@ -1,0 +1,16 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace bitfed::cli {
+
+// One file per subcommand; each adds itself with its options, help text and callback. A callback throws
+// bitfed::Error; main() prints its line and chooses the exit status.
+void add_run(CLI::App& app);
+void add_report(CLI::App& app);
+void add_data(CLI::App& app);
+void add_inspect(CLI::App& app);
+void add_predict(CLI::App& app);
+void add_listings(CLI::App& app);  // methods, models, datasets
+
+}  // namespace bitfed::cli

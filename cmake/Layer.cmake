@@ -1,0 +1,35 @@
+# One static library per layer: bitfed/<name>/**/*.cc becomes bitfed::<name>.
+
+add_library(bitfed_options INTERFACE)
+target_compile_options(bitfed_options INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
+  # Contraction to fused multiply-add would make results depend on the instruction set.
+  -ffp-contract=off)
+
+set(BITFED_LAYERS "" CACHE INTERNAL "")
+
+function(bitfed_layer name)
+  cmake_parse_arguments(ARG "" "" "LAYERS;LIBRARIES" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bitfed/${name}/*.cc)
+  add_library(bitfed_${name} STATIC ${sources})
+  add_library(bitfed::${name} ALIAS bitfed_${name})
+  set_target_properties(bitfed_${name} PROPERTIES EXPORT_NAME ${name})
+  target_compile_features(bitfed_${name} PUBLIC cxx_std_20)
+  target_include_directories(bitfed_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  list(TRANSFORM ARG_LAYERS PREPEND bitfed_)
+  target_link_libraries(bitfed_${name} PUBLIC ${ARG_LAYERS} ${ARG_LIBRARIES}
+    PRIVATE $<BUILD_INTERFACE:bitfed_options>)
+  set(BITFED_LAYERS ${BITFED_LAYERS} ${name} CACHE INTERNAL "")
+endfunction()
+
+# Each file of bits/isa is compiled for its own instruction set and never includes standard-library
+# templates, so that no code built for a newer CPU can be linked into a path that an older one takes.
+function(bitfed_isa_flags)
+  set(isa ${PROJECT_SOURCE_DIR}/bitfed/bits/isa)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    set_source_files_properties(${isa}/avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mbmi;-mbmi2;-mpopcnt;-mlzcnt")
+    set_source_files_properties(${isa}/avx512.cc PROPERTIES COMPILE_OPTIONS
+      "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vpopcntdq;-mbmi;-mbmi2;-mpopcnt;-mlzcnt")
+  endif()
+endfunction()

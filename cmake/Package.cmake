@@ -1,0 +1,20 @@
+# `cmake --install` gives the program, the libraries and a package for find_package(bitfed).
+
+include(CMakePackageConfigHelpers)
+
+list(TRANSFORM BITFED_LAYERS PREPEND bitfed_ OUTPUT_VARIABLE layer_targets)
+install(TARGETS ${layer_targets} EXPORT bitfed
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/bitfed)
+install(TARGETS bitfed_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/bitfed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "isa" EXCLUDE)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/bitfed)
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/bitfed)
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/bitfed-config.cmake.in
+  ${PROJECT_BINARY_DIR}/bitfed-config.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/bitfed-config-version.cmake
+  COMPATIBILITY SameMinorVersion)
+install(EXPORT bitfed NAMESPACE bitfed:: DESTINATION ${package_dir} FILE bitfed-targets.cmake)
+install(FILES ${PROJECT_BINARY_DIR}/bitfed-config.cmake ${PROJECT_BINARY_DIR}/bitfed-config-version.cmake
+  DESTINATION ${package_dir})
