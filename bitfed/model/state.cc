@@ -78,11 +78,11 @@ void State::add(Tensor tensor) {
 
 const Tensor& State::expect(std::string_view name, Dtype dtype, const std::vector<uint64_t>& shape) const {
   const Tensor* tensor = find(name);
-  if (tensor == nullptr) throw input_error("tensor '{}' is missing", name);
+  if (tensor == nullptr) throw input_error("{}: tensor '{}' is missing", source_, name);
   bool fits = tensor->dtype == dtype && tensor->shape.size() == shape.size();
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] == kAny || tensor->shape[i] == shape[i];
   if (!fits) {
-    throw input_error("tensor '{}': found {} {}, expected {} {}", name, dtype_name(tensor->dtype),
+    throw input_error("{}: tensor '{}': found {} {}, expected {} {}", source_, name, dtype_name(tensor->dtype),
                       shape_text(tensor->shape), dtype_name(dtype), shape_text(shape));
   }
   return *tensor;
@@ -90,7 +90,7 @@ const Tensor& State::expect(std::string_view name, Dtype dtype, const std::vecto
 
 const std::string& State::text(const std::string& key) const {
   const auto found = metadata.find(key);
-  if (found == metadata.end()) throw input_error("metadata '{}' is missing", key);
+  if (found == metadata.end()) throw input_error("{}: metadata '{}' is missing", source_, key);
   return found->second;
 }
 
@@ -215,7 +215,7 @@ State decode(std::span<const uint8_t> bytes, std::string_view source) {
                       source, header_bytes, bytes.size());
   }
   const nlohmann::json header = parse_header(reader.take(header_bytes), source);
-  State state;
+  State state(source);
   std::vector<TensorPlace> places;
   for (const auto& [name, entry] : header.items()) {
     if (name == "__metadata__") {

@@ -46,6 +46,10 @@ struct Tensor {
 // safetensors format, with the texts as its metadata.
 class State {
  public:
+  State() = default;
+  // `source` (a file, a client) is named in errors about what the state lacks.
+  explicit State(std::string_view source) : source_(source) {}
+
   std::map<std::string, std::string> metadata;
 
   const std::vector<Tensor>& tensors() const { return tensors_; }
@@ -90,12 +94,15 @@ class State {
   // if and only if this is.
   std::string sha256() const;
 
-  bool operator==(const State&) const = default;
+  bool operator==(const State& other) const {
+    return metadata == other.metadata && tensors_ == other.tensors_;
+  }
 
  private:
   const Tensor* find(std::string_view name) const;
   const Tensor& expect(std::string_view name, Dtype dtype, const std::vector<uint64_t>& shape) const;
 
+  std::string source_ = "state";
   std::vector<Tensor> tensors_;
 };
 

@@ -7,6 +7,7 @@
 #include "bitfed/bits/bit_matrix.h"
 #include "bitfed/data/booleanizer.h"
 #include "bitfed/model/model.h"
+#include "bitfed/tsetlin/machine.h"
 #include "bitfed/tsetlin/patches.h"
 
 namespace bitfed {
@@ -14,7 +15,8 @@ namespace bitfed {
 // One machine of a model as it predicts: per class, clauses with their signed weights. An empty clause
 // is silent; a clause fires if all its literals hold in at least one patch. The class's sum is
 // bias + the weights of the clauses that fire, clamped to ±clamp (0: not clamped), and its score
-// sum / scale. Everything but the last division is exact in integers.
+// sum / scale. Everything but the last division is exact in integers. A scale of 0 stands for the span
+// (largest - smallest sum) over all samples and classes predicted together, as in the FedTMOS paper.
 struct TsetlinMember {
   BooleanizerSpec booleanizer;
   PatchShape shape;
@@ -25,6 +27,9 @@ struct TsetlinMember {
   int32_t clamp = 0;
   float scale = 1;
 };
+
+// The member that a machine in training would be as it stands: clamped to ±T, scaled by T.
+TsetlinMember member_of(const TsetlinMachine& machine, const BooleanizerSpec& booleanizer);
 
 // A sum of machines: a plain one, a composite of specialists, or what a server made of many clients.
 class TsetlinModel : public Model {

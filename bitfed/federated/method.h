@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bitfed/base/config.h"
+#include "bitfed/base/random.h"
+#include "bitfed/data/dataset.h"
+#include "bitfed/model/model.h"
+#include "bitfed/model/state.h"
+
+namespace bitfed {
+
+// What a client is given for one round's work besides the broadcast and its data.
+struct ClientContext {
+  RandomStream random;          // this client's own in this round
+  std::function<bool()> stop;   // true: give up, by Error::Kind::kStopped
+  std::function<void(double)> progress;  // the fraction done, from 0 to 1
+};
+
+// The half of a method that runs beside the data. The upload is a function of the broadcast, the samples
+// and the random stream alone; many clients call one half at once, so it keeps nothing.
+class ClientHalf {
+ public:
+  virtual ~ClientHalf() = default;
+  virtual State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const = 0;
+};
+
+// The half that runs at the server. Uploads arrive one at a time and in any order; the result must not
+// depend on it. Whatever an upload holds that does not fit is an input_error and leaves the half as it was.
+class ServerHalf {
+ public:
+  virtual ~ServerHalf() = default;
+
+  // True while clients must be asked something before the first round of training (round 0).
+  virtual bool needs_preparation() const { return false; }
+
+  virtual State broadcast(uint32_t round) const = 0;
+  virtual void accept(uint32_t client, const State& upload) = 0;
+  virtual void finish_round(uint32_t round) = 0;
+
+  // The model after the last finished round of training.
+  virtual std::unique_ptr<Model> model() const = 0;
+
+  // Between rounds: all that the next round needs, for checkpoints.
+  virtual State save() const = 0;
+  virtual void restore(const State& saved) = 0;
+
+  // What a reader of the result should know: what was dropped, where a paper was left.
+  virtual std::vector<std::string> notes() const { return {}; }
+};
+
+class Method {
+ public:
+  virtual ~Method() = default;
+  virtual std::unique_ptr<ClientHalf> make_client() const = 0;
+  virtual std::unique_ptr<ServerHalf> make_server() const = 0;
+
+  // Names the client half and whatever of [method] changes what it uploads: methods with the same key
+  // can share uploads.
+  virtual std::string client_key() const = 0;
+
+  virtual uint32_t default_rounds() const = 0;
+  virtual uint32_t most_rounds() const { return UINT32_MAX; }
+};
+
+// A data set without samples tells a method what it will see: shape, columns, class names.
+struct MethodContext {
+  const Config& recipe;
+  const Dataset& prototype;
+  uint64_t seed = 0;
+};
+
+struct MethodEntry {
+  std::string name;
+  std::string description;  // one line
+  std::unique_ptr<Method> (*make)(const MethodContext&);
+};
+
+// The one list of methods, in the order they are shown.
+const std::vector<MethodEntry>& methods();
+
+// The method that the recipe's [method] names.
+std::unique_ptr<Method> make_method(const MethodContext& context);
+
+}  // namespace bitfed

@@ -1,0 +1,35 @@
+#include <algorithm>
+
+#include "bitfed/base/error.h"
+#include "bitfed/base/names.h"
+#include "bitfed/federated/method.h"
+#include "bitfed/federated/methods/methods.h"
+
+namespace bitfed {
+
+const std::vector<MethodEntry>& methods() {
+  static const std::vector<MethodEntry> kMethods = {
+      {"fedtm-bank", "one shot: every holder's strongest clauses, calibrated and folded into one machine (ours)",
+       make_fedtm_bank},
+      {"fedtmos", "one shot: class weights clustered and regrouped into a few machines (FedTMOS, ICLR 2025)",
+       make_fedtmos},
+      {"fedtmos-ensemble", "one shot: all clients' machines vote, as a composite (FedTMOS's own baseline)",
+       make_fedtmos_ensemble},
+      {"fedtm", "iterative: mean of the weights, OR of the two largest holders' actions (FedTM, ISTM 2023)",
+       make_fedtm},
+  };
+  return kMethods;
+}
+
+std::unique_ptr<Method> make_method(const MethodContext& context) {
+  const Config section = context.recipe.section("method");
+  const std::string name = section.text("name", methods().front().name);
+  std::vector<std::string> names;
+  for (const MethodEntry& entry : methods()) {
+    if (entry.name == name) return entry.make(context);
+    names.push_back(entry.name);
+  }
+  throw input_error("{}: no method is called '{}'{}", section.where("name"), name, suggestion(name, names));
+}
+
+}  // namespace bitfed

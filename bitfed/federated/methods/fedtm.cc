@@ -1,0 +1,184 @@
+// FedTM (How et al., "FedTM: memory and communication efficient federated learning with Tsetlin machine",
+// ISTM 2023): round by round, the server takes the mean of the weights, weighted by samples of the class,
+// and the OR of the actions of the two clients with the most samples of it.
+
+#include <array>
+#include <optional>
+
+#include "bitfed/base/error.h"
+#include "bitfed/federated/methods/booleanizer_fit.h"
+#include "bitfed/federated/methods/methods.h"
+#include "bitfed/federated/methods/tsetlin_server.h"
+#include "bitfed/tsetlin/packed_actions.h"
+
+namespace bitfed {
+namespace {
+
+// A client's actions of one class, with what ranks them: samples, then the lower client.
+struct Candidate {
+  uint32_t samples;
+  uint32_t client;
+  BitMatrix actions;
+
+  bool before(const Candidate& other) const {
+    return samples != other.samples ? samples > other.samples : client < other.client;
+  }
+};
+
+// What the round so far says of one class: exact sums, so that the order of arrival cannot matter.
+struct ClassTally {
+  uint64_t samples = 0;
+  std::vector<int64_t> weights;  // each times the client's samples
+  std::array<std::optional<Candidate>, 2> top;
+
+  void add(uint32_t client, uint32_t count, const ClassBank& bank) {
+    samples += count;
+    weights.resize(bank.weights.size());
+    for (size_t i = 0; i < weights.size(); ++i) weights[i] += int64_t{count} * bank.weights[i];
+    Candidate candidate{count, client, bank.actions};
+    for (std::optional<Candidate>& place : top) {
+      if (!place || candidate.before(*place)) {
+        std::optional<Candidate> displaced = std::exchange(place, std::move(candidate));
+        if (!displaced) return;
+        candidate = std::move(*displaced);
+      }
+    }
+  }
+};
+
+class FedtmServer : public ServerHalf {
+ public:
+  explicit FedtmServer(TsetlinRecipe recipe) : recipe_(std::move(recipe)), fit_(recipe_) { clear_tallies(); }
+
+  bool needs_preparation() const override { return fit_.needed(); }
+
+  State broadcast(uint32_t /*round*/) const override {
+    if (fit_.needed()) return fit_.broadcast();
+    return save();
+  }
+
+  void accept(uint32_t client, const State& message) override {
+    if (fit_.needed()) {
+      fit_.accept(client, message);
+      return;
+    }
+    const TsetlinUpload upload = read_upload(message, recipe_);
+    for (size_t s = 0; s < tallies_.size(); ++s) {
+      for (size_t i = 0; i < upload.classes.size(); ++i) {
+        tallies_[s][upload.classes[i]].add(client, upload.samples[i], upload.banks[s][i]);
+      }
+    }
+  }
+
+  void finish_round(uint32_t /*round*/) override {
+    if (fit_.needed()) {
+      fit_.finish(&recipe_);
+      return;
+    }
+    if (banks_.empty()) start_banks();
+    for (size_t s = 0; s < tallies_.size(); ++s) {
+      for (size_t label = 0; label < tallies_[s].size(); ++label) update(tallies_[s][label], &banks_[s][label]);
+    }
+    clear_tallies();
+  }
+
+  std::unique_ptr<Model> model() const override {
+    std::vector<TsetlinMember> members;
+    for (size_t s = 0; s < banks_.size(); ++s) {
+      members.push_back(empty_member(recipe_, s, recipe_.specialists[s].options.clauses));
+      for (size_t label = 0; label < banks_[s].size(); ++label) place_bank(banks_[s][label], label, &members.back());
+    }
+    return std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(members));
+  }
+
+  State save() const override {
+    State state;
+    add_booleanizers(recipe_, &state);
+    for (size_t s = 0; s < banks_.size(); ++s) {
+      const size_t clauses = recipe_.specialists[s].options.clauses;
+      const size_t classes = banks_[s].size();
+      BitMatrix actions(classes * clauses, banks_[s][0].actions.columns());
+      std::vector<int32_t> weights;
+      for (size_t label = 0; label < classes; ++label) {
+        std::copy_n(banks_[s][label].actions.row(0), clauses * actions.stride(), actions.row(label * clauses));
+        weights.insert(weights.end(), banks_[s][label].weights.begin(), banks_[s][label].weights.end());
+      }
+      pack_actions(actions, fmt::format("{}.actions", s), {classes, clauses}, &state);
+      state.add(fmt::format("{}.weights", s), {classes, clauses}, weights);
+    }
+    return state;
+  }
+
+  void restore(const State& saved) override {
+    take_booleanizers(saved, &recipe_);
+    fit_ = BooleanizerFit(recipe_);
+    if (saved.tensors().empty()) return;
+    start_banks();
+    for (size_t s = 0; s < banks_.size(); ++s) {
+      const std::vector<uint64_t> shape = {banks_[s].size(), recipe_.specialists[s].options.clauses};
+      const size_t literals = recipe_.specialists[s].shape(recipe_.prototype).literals();
+      const BitMatrix actions = unpack_actions(saved, fmt::format("{}.actions", s), shape, literals);
+      const auto weights = saved.values<int32_t>(fmt::format("{}.weights", s), shape);
+      for (size_t label = 0; label < shape[0]; ++label) {
+        ClassBank& bank = banks_[s][label];
+        std::copy_n(actions.row(label * shape[1]), shape[1] * actions.stride(), bank.actions.row(0));
+        std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(label * shape[1]), shape[1], bank.weights.begin());
+      }
+    }
+  }
+
+ private:
+  void clear_tallies() {
+    tallies_.assign(recipe_.specialists.size(), std::vector<ClassTally>(recipe_.prototype.class_count()));
+  }
+
+  void start_banks() {
+    banks_.clear();
+    for (const SpecialistSpec& spec : recipe_.specialists) {
+      ClassBank bank;
+      bank.actions = BitMatrix(spec.options.clauses, spec.shape(recipe_.prototype).literals());
+      bank.weights.assign(spec.options.clauses, 1);
+      banks_.emplace_back(recipe_.prototype.class_count(), bank);
+    }
+  }
+
+  // A class that nobody held this round stays as it was.
+  static void update(const ClassTally& tally, ClassBank* bank) {
+    if (tally.samples == 0) return;
+    const auto samples = static_cast<int64_t>(tally.samples);
+    for (size_t i = 0; i < tally.weights.size(); ++i) {
+      bank->weights[i] = static_cast<int32_t>((tally.weights[i] + samples / 2) / samples);
+    }
+    bank->actions = tally.top[0]->actions;
+    if (!tally.top[1]) return;
+    for (size_t row = 0; row < bank->actions.rows(); ++row) {
+      for (size_t w = 0; w < bank->actions.stride(); ++w) bank->actions.row(row)[w] |= tally.top[1]->actions.row(row)[w];
+    }
+  }
+
+  TsetlinRecipe recipe_;
+  BooleanizerFit fit_;
+  std::vector<std::vector<ClassTally>> tallies_;  // [specialist][class]
+  std::vector<std::vector<ClassBank>> banks_;     // the same; empty before the first round ends
+};
+
+class FedtmMethod : public Method {
+ public:
+  explicit FedtmMethod(TsetlinRecipe recipe) : recipe_(std::move(recipe)) {}
+
+  std::unique_ptr<ClientHalf> make_client() const override { return make_tsetlin_client(recipe_); }
+  std::unique_ptr<ServerHalf> make_server() const override { return std::make_unique<FedtmServer>(recipe_); }
+  std::string client_key() const override { return kTsetlinClientKey; }
+  uint32_t default_rounds() const override { return 10; }
+
+ private:
+  TsetlinRecipe recipe_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_fedtm(const MethodContext& context) {
+  return std::make_unique<FedtmMethod>(read_tsetlin_recipe(context));
+}
+
+}  // namespace bitfed

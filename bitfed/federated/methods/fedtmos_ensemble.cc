@@ -1,0 +1,30 @@
+// FedTMOS (ensemble), section 4.1 of the FedTMOS paper: every client's machine votes, as a composite. A
+// machine is silent about classes that its client has never seen.
+
+#include "bitfed/federated/methods/methods.h"
+#include "bitfed/federated/methods/tsetlin_server.h"
+
+namespace bitfed {
+namespace {
+
+Fused fuse(const TsetlinRecipe& recipe, const Uploads& uploads) {
+  Fused fused;
+  for (const auto& [client, upload] : uploads) {
+    for (size_t s = 0; s < recipe.specialists.size(); ++s) {
+      TsetlinMember member = empty_member(recipe, s, recipe.specialists[s].options.clauses);
+      for (size_t i = 0; i < upload.classes.size(); ++i) {
+        place_bank(upload.banks[s][i], upload.classes[i], &member);
+      }
+      fused.members.push_back(std::move(member));
+    }
+  }
+  return fused;
+}
+
+}  // namespace
+
+std::unique_ptr<Method> make_fedtmos_ensemble(const MethodContext& context) {
+  return make_one_shot_method(context, fuse);
+}
+
+}  // namespace bitfed

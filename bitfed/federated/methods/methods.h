@@ -1,0 +1,15 @@
+#pragma once
+
+#include <memory>
+
+#include "bitfed/federated/method.h"
+
+// One function a method, each in the file of its name.
+namespace bitfed {
+
+std::unique_ptr<Method> make_fedtm(const MethodContext& context);
+std::unique_ptr<Method> make_fedtm_bank(const MethodContext& context);
+std::unique_ptr<Method> make_fedtmos(const MethodContext& context);
+std::unique_ptr<Method> make_fedtmos_ensemble(const MethodContext& context);
+
+}  // namespace bitfed

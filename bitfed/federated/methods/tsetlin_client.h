@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bitfed/bits/bit_matrix.h"
+#include "bitfed/federated/method.h"
+#include "bitfed/zoo/tsetlin_zoo.h"
+
+namespace bitfed {
+
+// The client half that all Tsetlin methods share: train every specialist for some epochs, from the
+// broadcast's model where there is one, and upload what the machines learned of the classes that this
+// client has seen. Because it is one half, the one-shot methods can be compared on the same uploads.
+
+// What one specialist learned of one class.
+struct ClassBank {
+  BitMatrix actions;             // a row a clause
+  std::vector<int32_t> weights;  // at least 1; even clauses vote for, odd ones against
+  float positive_mean = 0;       // mean class sum, unclamped, over the client's samples of the class
+  float negative_mean = 0;       // and over its other samples; 0 where it has none
+};
+
+// One client's upload, checked. banks[specialist][i] belongs to classes[i].
+struct TsetlinUpload {
+  std::vector<uint16_t> classes;  // ascending
+  std::vector<uint32_t> samples;  // of each of these classes; at least 1
+  std::vector<std::vector<ClassBank>> banks;
+
+  uint64_t total_samples() const;
+};
+
+struct TsetlinRecipe {
+  std::vector<SpecialistSpec> specialists;
+  Dataset prototype;  // no samples
+  uint32_t epochs = 30;
+};
+
+// Reads [model], [data] and [client].
+TsetlinRecipe read_tsetlin_recipe(const MethodContext& context);
+
+std::unique_ptr<ClientHalf> make_tsetlin_client(const TsetlinRecipe& recipe);
+
+// The key of this half; see Method::client_key.
+inline constexpr const char* kTsetlinClientKey = "tsetlin-1";
+
+// The upload in a client's message, or an input_error for anything that does not fit the recipe.
+TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe);
+
+}  // namespace bitfed

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "bitfed/data/booleanizer.h"
+
+namespace bitfed {
+
+// A booleanizer as model files carry it: only the fields of its kind.
+nlohmann::json booleanizer_to_json(const BooleanizerSpec& spec);
+
+// The inverse; trusts nothing. `source` is named in errors.
+BooleanizerSpec booleanizer_from_json(const nlohmann::json& json, std::string_view source);
+
+}  // namespace bitfed

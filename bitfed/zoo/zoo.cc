@@ -1,0 +1,30 @@
+#include "bitfed/zoo/zoo.h"
+
+#include "bitfed/base/error.h"
+#include "bitfed/tsetlin/tsetlin_model.h"
+
+namespace bitfed {
+
+const std::vector<ModelEntry>& models() {
+  static const std::vector<ModelEntry> kModels = {
+      {"tm", "flat Tsetlin machine: clauses over the whole sample; for tables and small images"},
+      {"ctm", "convolutional Tsetlin machine: clauses over patches and their positions"},
+      {"ctm-composite", "several convolutional machines, each with its own booleanizing and patch, voting together"},
+  };
+  return kModels;
+}
+
+std::unique_ptr<Model> load_model(const State& state, std::string_view source) {
+  const auto format = state.metadata.find("bitfed.format");
+  if (format == state.metadata.end()) {
+    throw input_error("{}: metadata 'bitfed.format' is missing: not a model of bitfed", source);
+  }
+  if (format->second != "1") {
+    throw input_error("{}: format version '{}', expected 1: made by a newer bitfed?", source, format->second);
+  }
+  const std::string& kind = state.text("bitfed.kind");
+  if (kind == "tsetlin") return tsetlin_model_from_state(state, source);
+  throw input_error("{}: metadata 'bitfed.kind': found '{}', expected tsetlin", source, kind);
+}
+
+}  // namespace bitfed
