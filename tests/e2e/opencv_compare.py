@@ -42,7 +42,8 @@ def opencv_bits(images, window, offset):
 def main():
     dump, path, work = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     random = np.random.default_rng(1)
-    shapes = [(500, 28, 28, 1), (200, 32, 32, 3), (2000, 3, 40, 1), (500, 1, 1, 1), (20, 1, 70, 2), (20, 70, 1, 1)]
+    shapes = [(500, 28, 28, 1), (200, 32, 32, 3), (2000, 3, 40, 1), (500, 1, 1, 1), (20, 1, 70, 2),
+              (20, 70, 1, 1)]
     noise = [random.integers(0, 256, shape, np.uint8) for shape in shapes]
     cases = [("Fashion-MNIST test set", read_images(path), 11, 2)]
     cases += [(f"random {images.shape}", images, 11, 2) for images in noise]
@@ -51,7 +52,8 @@ def main():
     wrong = 0
     print(f"OpenCV {cv2.__version__}")
     for name, images, window, offset in cases:
-        differing = int((our_bits(dump, images, window, offset, work) != opencv_bits(images, window, offset)).sum())
+        ours = our_bits(dump, images, window, offset, work)
+        differing = int((ours != opencv_bits(images, window, offset)).sum())
         print(f"{name}, window {window}, offset {offset}: {differing} of {images.size} bits differ")
         wrong += differing
     sys.exit(1 if wrong else 0)
