@@ -75,6 +75,7 @@ void or_bits(const uint64_t* source, size_t from, uint64_t* target, size_t to, s
 size_t select_bit(const uint64_t* words, size_t rank);
 
 // Bits to and from bytes, eight a byte, the first in the lowest bit: the form of files and messages.
+// What a file has behind the last bit does not get into the words.
 void bits_to_bytes(const uint64_t* words, size_t bits, uint8_t* bytes);
 void bytes_to_bits(const uint8_t* bytes, size_t bits, uint64_t* words);
 
