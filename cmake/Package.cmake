@@ -2,13 +2,16 @@
 
 include(CMakePackageConfigHelpers)
 
+# The program lies at the top of the build folder: build/release/bitfed.
+set_target_properties(bitfed_program PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+
 list(TRANSFORM BITFED_LAYERS PREPEND bitfed_ OUTPUT_VARIABLE layer_targets)
 install(TARGETS ${layer_targets} EXPORT bitfed
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/bitfed)
 install(TARGETS bitfed_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/bitfed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h" PATTERN "isa" EXCLUDE)
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/bitfed)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/bitfed OPTIONAL)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/bitfed)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/bitfed-config.cmake.in

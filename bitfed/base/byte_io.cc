@@ -4,10 +4,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <limits>
+#include <utility>
 
 #include "bitfed/base/error.h"
 
@@ -21,8 +23,15 @@ class PartialFile {
  public:
   explicit PartialFile(const fs::path& final_name)
       : final_name_(final_name), path_(final_name.string() + fmt::format(".part{}", getpid())) {
+    // A rename would put a file in the place of a device or pipe, such as /dev/stdout.
+    std::error_code code;
+    const fs::file_status status = fs::status(final_name_, code);
+    if (fs::exists(status) && !fs::is_regular_file(status)) {
+      throw failure("{}: cannot be written: not a regular file", final_name_.string());
+    }
     descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (descriptor_ < 0) throw failure("{}: cannot be written: {}", final_name_.string(), std::strerror(errno));
+    if (descriptor_ < 0)
+      throw failure("{}: cannot be written: {}", final_name_.string(), std::strerror(errno));
   }
   ~PartialFile() {
     if (descriptor_ >= 0) close(descriptor_);
@@ -151,7 +160,8 @@ Bytes gunzip(std::span<const uint8_t> compressed, std::string_view name, uint64_
 
 std::span<const uint8_t> ByteReader::take(size_t count) {
   if (count > left()) {
-    throw input_error("{}: ends early: {} bytes expected at offset {}, {} left", name_, count, offset_, left());
+    throw input_error("{}: ends early: {} bytes expected at offset {}, {} left", name_, count, offset_,
+                      left());
   }
   const auto taken = bytes_.subspan(offset_, count);
   offset_ += count;

@@ -23,7 +23,7 @@ std::string read_text_file(const std::filesystem::path& path);
 void write_file_atomically(const std::filesystem::path& path, std::span<const uint8_t> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-// Creates the folder and those above it; the error names the first that could not be made.
+// Creates the folder and those above it.
 void create_folders(const std::filesystem::path& path);
 
 // The content of a gzip file (all members), checked against its CRC. `name` is for the error's text;

@@ -21,23 +21,41 @@ namespace {
 
 using Path = std::vector<std::string>;
 
-std::string dotted(const Path& path) { return fmt::format("{}", fmt::join(path, ".")); }
+std::string dotted(const Path& path) {
+  return fmt::format("{}", fmt::join(path, "."));
+}
+
+// The number that names an element of an array; nothing else does.
+std::optional<size_t> array_index(const std::string& key) {
+  size_t index = 0;
+  const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), index);
+  if (code != std::errc() || end != key.data() + key.size()) return std::nullopt;
+  return index;
+}
 
 const toml::node* child(const toml::node& node, const std::string& key) {
   if (const toml::table* table = node.as_table()) return table->get(key);
-  if (const toml::array* array = node.as_array()) return array->get(std::stoul(key));
-  return nullptr;
+  const toml::array* array = node.as_array();
+  const auto index = array_index(key);
+  return array != nullptr && index ? array->get(*index) : nullptr;
 }
 
 std::string kind_of(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::string: return fmt::format("the text '{}'", **node.as_string());
-    case toml::node_type::integer: return fmt::format("{}", **node.as_integer());
-    case toml::node_type::floating_point: return fmt::format("{}", **node.as_floating_point());
-    case toml::node_type::boolean: return **node.as_boolean() ? "true" : "false";
-    case toml::node_type::table: return "a table";
-    case toml::node_type::array: return "an array";
-    default: return "a date or time";
+    case toml::node_type::string:
+      return fmt::format("the text '{}'", **node.as_string());
+    case toml::node_type::integer:
+      return fmt::format("{}", **node.as_integer());
+    case toml::node_type::floating_point:
+      return fmt::format("{}", **node.as_floating_point());
+    case toml::node_type::boolean:
+      return **node.as_boolean() ? "true" : "false";
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "an array";
+    default:
+      return "a date or time";
   }
 }
 
@@ -61,10 +79,20 @@ struct Config::Document {
 
   std::string where(const Path& path) const {
     const std::string key = dotted(path);
-    if (overridden.contains(key)) return fmt::format("--set {}", key);
+    if (from_override(path)) return fmt::format("--set {}", key);
     const toml::node* node = find(path);
     const auto line = node != nullptr ? node->source().begin.line : 0;
     return line > 0 ? fmt::format("{}: line {}: {}", source, line, key) : fmt::format("{}: {}", source, key);
+  }
+
+  // Whether the value, a table around it, or all there is of the table itself was given with --set.
+  bool from_override(const Path& path) const {
+    for (size_t length = 1; length <= path.size(); ++length) {
+      const Path outer(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(length));
+      if (overridden.contains(dotted(outer))) return true;
+    }
+    const toml::node* node = find(path);
+    return node != nullptr && node->is_table() && node->source().begin.line == 0;
   }
 
   void ask(const Path& path) {
@@ -77,7 +105,8 @@ struct Config::Document {
   void record(const Path& path, T&& value) {
     toml::node* node = &in_effect;
     for (size_t i = 0; i + 1 < path.size(); ++i) {
-      const bool array_next = i + 2 < path.size() && is_number(path[i + 1]);
+      const toml::node* given = find(Path(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(i + 1)));
+      const bool array_next = given != nullptr && given->is_array();
       toml::node* next = nullptr;
       if (toml::table* table = node->as_table()) {
         next = table->get(path[i]);
@@ -87,16 +116,13 @@ struct Config::Document {
         }
       } else {
         toml::array& array = *node->as_array();
-        while (array.size() <= std::stoul(path[i])) array.push_back(toml::table{});
-        next = array.get(std::stoul(path[i]));
+        const size_t index = *array_index(path[i]);
+        while (array.size() <= index) array.push_back(toml::table{});
+        next = array.get(index);
       }
       node = next;
     }
     node->as_table()->insert_or_assign(path.back(), std::forward<T>(value));
-  }
-
-  static bool is_number(const std::string& key) {
-    return !key.empty() && std::all_of(key.begin(), key.end(), [](char c) { return c >= '0' && c <= '9'; });
   }
 
   void reject_unknown(const toml::node& node, const Path& path) const {
@@ -143,7 +169,9 @@ Config Config::parse(std::string_view text, std::string_view source) {
   return Config(document, {});
 }
 
-Config Config::load(const std::filesystem::path& path) { return parse(read_text_file(path), path.string()); }
+Config Config::load(const std::filesystem::path& path) {
+  return parse(read_text_file(path), path.string());
+}
 
 void Config::set(std::string_view key, std::string_view value) {
   Path path;
@@ -172,7 +200,8 @@ void Config::set(std::string_view key, std::string_view value) {
     }
     node = next;
   }
-  if (node->as_table() == nullptr) throw input_error("--set {}: names an element of an array, not a key", key);
+  if (node->as_table() == nullptr)
+    throw input_error("--set {}: names an element of an array, not a key", key);
   node->as_table()->insert_or_assign(path.back(), *parsed.get("value"));
   document_->overridden.insert(dotted(path));
 }
@@ -183,7 +212,9 @@ Path Config::full_path(std::string_view key) const {
   return path;
 }
 
-bool Config::has(std::string_view key) const { return document_->read(full_path(key)) != nullptr; }
+bool Config::has(std::string_view key) const {
+  return document_->read(full_path(key)) != nullptr;
+}
 
 Config Config::section(std::string_view key) const {
   const Path path = full_path(key);
@@ -275,8 +306,8 @@ std::string Config::choice(std::string_view key, std::string_view fallback,
   return value;
 }
 
-std::vector<int64_t> Config::integers(std::string_view key, const std::vector<int64_t>& fallback, int64_t least,
-                                      int64_t most) const {
+std::vector<int64_t> Config::integers(std::string_view key, const std::vector<int64_t>& fallback,
+                                      int64_t least, int64_t most) const {
   const Path path = full_path(key);
   std::vector<int64_t> values = fallback;
   if (const toml::node* node = document_->read(path)) {
@@ -296,7 +327,9 @@ std::vector<int64_t> Config::integers(std::string_view key, const std::vector<in
   return values;
 }
 
-void Config::reject_unknown_keys() const { document_->reject_unknown(document_->root, {}); }
+void Config::reject_unknown_keys() const {
+  document_->reject_unknown(document_->root, {});
+}
 
 std::string Config::resolved() const {
   std::ostringstream out;
@@ -314,6 +347,8 @@ std::string Config::resolved(std::span<const std::string> parts) const {
   return out.str();
 }
 
-std::string Config::where(std::string_view key) const { return document_->where(full_path(key)); }
+std::string Config::where(std::string_view key) const {
+  return document_->where(full_path(key));
+}
 
 }  // namespace bitfed

@@ -35,7 +35,8 @@ class Config {
   double number(std::string_view key, double fallback, double least, double most) const;
   bool flag(std::string_view key, bool fallback) const;
   std::string text(std::string_view key, std::string_view fallback) const;
-  std::string choice(std::string_view key, std::string_view fallback, std::span<const std::string> known) const;
+  std::string choice(std::string_view key, std::string_view fallback,
+                     std::span<const std::string> known) const;
   std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& fallback, int64_t least,
                                 int64_t most) const;
   // The same reads without a fallback: an absent key is an error.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -23,8 +24,8 @@ constexpr std::array<uint32_t, 64> kRoundConstants = {
 void Sha256::compress(const uint8_t* block) {
   std::array<uint32_t, 64> w;
   for (size_t i = 0; i < 16; ++i) {
-    w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 |
-           uint32_t{block[4 * i + 2]} << 8 | block[4 * i + 3];
+    w[i] = uint32_t{block[4 * i]} << 24 | uint32_t{block[4 * i + 1]} << 16 | uint32_t{block[4 * i + 2]} << 8 |
+           block[4 * i + 3];
   }
   for (size_t i = 16; i < 64; ++i) {
     const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
@@ -86,7 +87,11 @@ std::string Sha256::hex() {
   return text;
 }
 
-std::string sha256_hex(std::span<const uint8_t> bytes) { return Sha256().update(bytes).hex(); }
-std::string sha256_hex(std::string_view text) { return Sha256().update(text).hex(); }
+std::string sha256_hex(std::span<const uint8_t> bytes) {
+  return Sha256().update(bytes).hex();
+}
+std::string sha256_hex(std::string_view text) {
+  return Sha256().update(text).hex();
+}
 
 }  // namespace bitfed

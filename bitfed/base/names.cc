@@ -11,15 +11,21 @@
 namespace bitfed {
 namespace {
 
-// Levenshtein's distance, one row at a time.
+// Insertions, deletions, replacements and swaps of neighbours that lead from one to the other (optimal
+// string alignment), one row at a time.
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
+  std::vector<size_t> above;
+  std::vector<size_t> two_above;
   for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
+    two_above = std::exchange(above, row);
+    row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = std::exchange(row[j], std::min({row[j] + 1, row[j - 1] + 1, replaced}));
+      const size_t replaced = above[j - 1] + (a[i - 1] != b[j - 1]);
+      row[j] = std::min({above[j] + 1, row[j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], two_above[j - 2] + 1);
     }
   }
   return row[b.size()];
@@ -45,7 +51,7 @@ std::string suggestion(std::string_view name, std::span<const std::string> known
   if (const std::string near = nearest_name(name, known); !near.empty()) {
     return fmt::format(" (did you mean '{}'?)", near);
   }
-  return fmt::format(" (known: {})", fmt::join(known, ", "));
+  return known.empty() ? "" : fmt::format(" (known: {})", fmt::join(known, ", "));
 }
 
 }  // namespace bitfed

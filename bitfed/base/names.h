@@ -9,7 +9,8 @@ namespace bitfed {
 // "did you mean …?" for a mistyped name: the nearest of `known`, or "" where none is near.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 
-// " (did you mean 'x'?)", or " (known: a, b, c)" where nothing is near: the tail of an error's text.
+// " (did you mean 'x'?)", or " (known: a, b, c)" where nothing is near, or "" where nothing is known: the
+// tail of an error's text.
 std::string suggestion(std::string_view name, std::span<const std::string> known);
 
 }  // namespace bitfed

@@ -13,7 +13,9 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-uint64_t combine(uint64_t hash, uint64_t value) { return mix(hash + 0x9e3779b97f4a7c15u + mix(value)); }
+uint64_t combine(uint64_t hash, uint64_t value) {
+  return mix(hash + 0x9e3779b97f4a7c15u + mix(value));
+}
 
 }  // namespace
 
@@ -67,7 +69,9 @@ uint32_t RandomStream::below(uint32_t bound) {
   return static_cast<uint32_t>(product >> 32);
 }
 
-double RandomStream::uniform() { return static_cast<double>(next_u64() >> 11) * 0x1p-53; }
+double RandomStream::uniform() {
+  return static_cast<double>(next_u64() >> 11) * 0x1p-53;
+}
 
 // Marsaglia's polar method. The second variate is thrown away: a stream stays a pure function of its
 // position.

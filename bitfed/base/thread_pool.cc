@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cassert>
 #include <exception>
 
 namespace bitfed {
@@ -84,6 +85,7 @@ void ThreadPool::for_each(size_t count, const std::function<void(size_t)>& body)
 }
 
 void ThreadPool::for_ranges(size_t count, size_t grain, const std::function<void(size_t, size_t)>& body) {
+  assert(grain > 0);
   for_each((count + grain - 1) / grain,
            [&](size_t piece) { body(piece * grain, std::min(count, (piece + 1) * grain)); });
 }

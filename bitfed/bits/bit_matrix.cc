@@ -38,6 +38,7 @@ void bits_to_bytes(const uint64_t* words, size_t bits, uint8_t* bytes) {
 void bytes_to_bits(const uint8_t* bytes, size_t bits, uint64_t* words) {
   std::fill_n(words, words_for(bits), uint64_t{0});
   for (size_t i = 0; i < (bits + 7) / 8; ++i) words[i / 8] |= uint64_t{bytes[i]} << (i % 8 * 8);
+  if (bits % 64 != 0) words[bits / 64] &= (uint64_t{1} << (bits % 64)) - 1;
 }
 
 }  // namespace bitfed

@@ -20,7 +20,9 @@ struct CacheAligned {
   T* allocate(size_t count) { return static_cast<T*>(::operator new(count * sizeof(T), kAlignment)); }
   void deallocate(T* memory, size_t) { ::operator delete(memory, kAlignment); }
   template <typename U>
-  bool operator==(const CacheAligned<U>&) const { return true; }
+  bool operator==(const CacheAligned<U>&) const {
+    return true;
+  }
 };
 
 template <typename T>
@@ -30,11 +32,19 @@ inline constexpr size_t kWordBits = 64;
 inline constexpr size_t kBlockBits = 512;  // one cache line; one register of the widest unit
 inline constexpr size_t kBlockWords = kBlockBits / kWordBits;
 
-constexpr size_t words_for(size_t bits) { return (bits + kWordBits - 1) / kWordBits; }
-constexpr size_t blocks_for(size_t bits) { return (bits + kBlockBits - 1) / kBlockBits; }
+constexpr size_t words_for(size_t bits) {
+  return (bits + kWordBits - 1) / kWordBits;
+}
+constexpr size_t blocks_for(size_t bits) {
+  return (bits + kBlockBits - 1) / kBlockBits;
+}
 
-inline bool get_bit(const uint64_t* words, size_t index) { return words[index / 64] >> (index % 64) & 1; }
-inline void set_bit(uint64_t* words, size_t index) { words[index / 64] |= uint64_t{1} << (index % 64); }
+inline bool get_bit(const uint64_t* words, size_t index) {
+  return words[index / 64] >> (index % 64) & 1;
+}
+inline void set_bit(uint64_t* words, size_t index) {
+  words[index / 64] |= uint64_t{1} << (index % 64);
+}
 
 // Rows of packed bits. Bit i of a row is bit i % 64 of its word i / 64. Rows begin at `stride` words,
 // a multiple of `alignment_words`; the bits between columns() and the stride are always zero.
@@ -75,6 +85,7 @@ void or_bits(const uint64_t* source, size_t from, uint64_t* target, size_t to, s
 size_t select_bit(const uint64_t* words, size_t rank);
 
 // Bits to and from bytes, eight a byte, the first in the lowest bit: the form of files and messages.
+// What a file has behind the last bit does not get into the words.
 void bits_to_bytes(const uint64_t* words, size_t bits, uint8_t* bytes);
 void bytes_to_bits(const uint8_t* bytes, size_t bits, uint64_t* words);
 

@@ -9,7 +9,9 @@
 namespace bitfed::isa {
 namespace {
 
-__mmask8 tail_mask(size_t words) { return static_cast<__mmask8>((1u << words) - 1); }
+__mmask8 tail_mask(size_t words) {
+  return static_cast<__mmask8>((1u << words) - 1);
+}
 
 size_t count_bits(const uint64_t* a, size_t words) {
   __m512i sum = _mm512_setzero_si512();
@@ -29,7 +31,8 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
     sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(x));
   }
   const __mmask8 tail = tail_mask(words - i);
-  const __m512i x = _mm512_xor_si512(_mm512_maskz_loadu_epi64(tail, a + i), _mm512_maskz_loadu_epi64(tail, b + i));
+  const __m512i x =
+      _mm512_xor_si512(_mm512_maskz_loadu_epi64(tail, a + i), _mm512_maskz_loadu_epi64(tail, b + i));
   sum = _mm512_add_epi64(sum, _mm512_popcnt_epi64(x));
   return static_cast<size_t>(_mm512_reduce_add_epi64(sum));
 }
@@ -103,7 +106,8 @@ struct Lanes {
   __m512i s0;
   __m512i s1;
 
-  explicit Lanes(const RandomLanes* lanes) : s0(_mm512_load_si512(lanes->s0)), s1(_mm512_load_si512(lanes->s1)) {}
+  explicit Lanes(const RandomLanes* lanes)
+      : s0(_mm512_load_si512(lanes->s0)), s1(_mm512_load_si512(lanes->s1)) {}
   void store(RandomLanes* lanes) const {
     _mm512_store_si512(lanes->s0, s0);
     _mm512_store_si512(lanes->s1, s1);
@@ -137,7 +141,8 @@ void bernoulli16(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t*
   random.store(lanes);
 }
 
-bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words, uint64_t* actions) {
+bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words,
+                   uint64_t* actions) {
   const __m512i one = _mm512_set1_epi8(1);
   uint64_t changed = 0;
   for (size_t w = 0; w < words; ++w) {
@@ -157,7 +162,9 @@ constexpr Kernels kTable = {"avx512",  count_bits,  differing_bits, and_rows,
 
 }  // namespace
 
-const Kernels& avx512_kernels() { return kTable; }
+const Kernels& avx512_kernels() {
+  return kTable;
+}
 
 }  // namespace bitfed::isa
 

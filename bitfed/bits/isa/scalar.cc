@@ -33,7 +33,9 @@ bool and_rows(const uint64_t* rows, size_t blocks, const uint16_t* index, size_t
   return true;
 }
 
-uint64_t rotate(uint64_t x, int by) { return x << by | x >> (64 - by); }
+uint64_t rotate(uint64_t x, int by) {
+  return x << by | x >> (64 - by);
+}
 
 void draw(RandomLanes* lanes, uint8_t* bytes) {
   for (int lane = 0; lane < 8; ++lane) {
@@ -72,7 +74,8 @@ void bernoulli16(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t*
   }
 }
 
-bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words, uint64_t* actions) {
+bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words,
+                   uint64_t* actions) {
   bool changed = false;
   for (size_t w = 0; w < words; ++w) {
     uint64_t action = 0;
@@ -80,7 +83,7 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
       uint8_t& state = states[w * 64 + static_cast<size_t>(bit)];
       if ((up[w] >> bit & 1) != 0 && state < 255) ++state;
       if ((down[w] >> bit & 1) != 0 && state > 0) --state;
-      action |= static_cast<uint64_t>(state >> 7) << bit;
+      action |= uint64_t{state >= 128} << bit;
     }
     changed |= actions[w] != action;
     actions[w] = action;
@@ -93,6 +96,8 @@ constexpr Kernels kTable = {"scalar",  count_bits,  differing_bits, and_rows,
 
 }  // namespace
 
-const Kernels& scalar_kernels() { return kTable; }
+const Kernels& scalar_kernels() {
+  return kTable;
+}
 
 }  // namespace bitfed::isa

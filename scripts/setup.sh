@@ -1,0 +1,58 @@
+# What ./quickstart and ./test share: packages, configuration, build. To be sourced at the root of the source.
+
+log_dir=build
+build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
+  zlib1g-dev libcurl4-openssl-dev)
+
+say() { echo "== $*"; }
+
+fail() {
+  echo "$*" >&2
+  exit 1
+}
+
+# Runs a command with its output in a log, which is shown if it fails.
+quietly() {
+  local log=$log_dir/$1.log
+  shift
+  mkdir -p "$log_dir"
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 60 "$log" >&2
+    fail "failed: $* (all of its output: $log)"
+  fi
+}
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || echo "$package"
+  done
+}
+
+# Installs what is missing of the Debian packages named.
+need_packages() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    say "no Debian or Ubuntu: these packages, or what your system calls them, must be installed: $*"
+    return
+  fi
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  ((${#missing[@]} > 0)) || return 0
+  local as_root=()
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || fail "please install as root: apt-get install ${missing[*]}"
+    as_root=(sudo)
+    sudo -v  # asks for the password where it can be seen
+  fi
+  say "installing ${missing[*]}"
+  as_root+=(env DEBIAN_FRONTEND=noninteractive)
+  quietly apt-update "${as_root[@]}" apt-get update
+  quietly apt-install "${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"
+}
+
+# Configures and builds one of the presets.
+build_preset() {
+  say "building into build/$1 (a few minutes the first time)"
+  quietly "$1-configure" cmake --preset "$1"
+  quietly "$1-build" cmake --build --preset "$1"
+}
