@@ -28,7 +28,8 @@ struct Kernels {
 
   // out = AND of the rows named by `index`, each `blocks` blocks long and beginning at block
   // index[i] * blocks of `rows`, starting from `first`. Returns false, with `out` undefined, as soon as
-  // the result is all zero; `*last` is then the place in `index` where it was found out.
+  // the result is found to be all zero; `*last` is then the last place in `index` that was looked at, which
+  // units that look at several at a time may put later than others. `first` is never all zero.
   bool (*and_rows)(const uint64_t* rows, size_t blocks, const uint16_t* index, size_t count,
                    const uint64_t* first, uint64_t* out, size_t* last);
 

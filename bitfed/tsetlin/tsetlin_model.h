@@ -7,28 +7,9 @@
 #include "bitfed/bits/bit_matrix.h"
 #include "bitfed/data/booleanizer.h"
 #include "bitfed/model/model.h"
+#include "bitfed/tsetlin/patches.h"
 
 namespace bitfed {
-
-// The literals of a patch of bits, in order: the patch's position as two thermometers (y > t for
-// t = 0 … positions_y - 2, then x > t), its content (row by row, then column, then plane), and the
-// negations of all of these. A flat machine is one whose only patch is the whole image.
-struct PatchShape {
-  size_t height = 0;  // of the image
-  size_t width = 0;
-  size_t planes = 0;
-  size_t patch_height = 0;
-  size_t patch_width = 0;
-
-  size_t positions_y() const { return height - patch_height + 1; }
-  size_t positions_x() const { return width - patch_width + 1; }
-  size_t patches() const { return positions_y() * positions_x(); }
-  size_t position_bits() const { return positions_y() - 1 + positions_x() - 1; }
-  size_t content_bits() const { return patch_height * patch_width * planes; }
-  size_t features() const { return position_bits() + content_bits(); }
-  size_t literals() const { return 2 * features(); }
-  bool operator==(const PatchShape&) const = default;
-};
 
 // One machine of a model as it predicts: per class, clauses with their signed weights. An empty clause
 // is silent; a clause fires if all its literals hold in at least one patch. The class's sum is

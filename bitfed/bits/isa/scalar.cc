@@ -80,7 +80,7 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
       uint8_t& state = states[w * 64 + static_cast<size_t>(bit)];
       if ((up[w] >> bit & 1) != 0 && state < 255) ++state;
       if ((down[w] >> bit & 1) != 0 && state > 0) --state;
-      action |= uint64_t{state >> 7u} << bit;
+      action |= static_cast<uint64_t>(state >> 7) << bit;
     }
     changed |= actions[w] != action;
     actions[w] = action;
