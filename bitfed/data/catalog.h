@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,19 +13,19 @@ namespace bitfed {
 // A file of a data set as its public home offers it.
 struct DownloadFile {
   std::string url;
-  std::string md5;       // as published; empty where only sha256 is known
+  std::string md5;  // as published; empty where only sha256 is known
   std::string sha256;
   std::string saved_as;  // relative to the data folder; an archive (.tar.gz) is unpacked there
 };
 
 struct DatasetEntry {
   std::string name;
-  std::string description;  // one line
-  std::string licence;      // one line; shown before a download
-  std::string how_to_get;   // one line for the error when it is missing
-  std::vector<std::string> files;         // relative to a data folder; the first alternative layout
-  std::vector<DownloadFile> downloads;    // empty: cannot be fetched
-  DataSplit (*load)(const std::filesystem::path& folder);  // folder: the one that holds `files`
+  std::string description;              // one line
+  std::string licence;                  // one line; shown before a download
+  std::string how_to_get;               // one line for the error when it is missing
+  std::vector<std::string> files;       // relative to a data folder; a .gz may also be there unpacked
+  std::vector<DownloadFile> downloads;  // empty: cannot be fetched
+  DataSplit (*load)(const std::filesystem::path& folder) = nullptr;  // folder: the one that holds `files`
 };
 
 // The one list of built-in data sets, in the order they are shown.
@@ -34,12 +35,22 @@ const std::vector<DatasetEntry>& datasets();
 // /usr/share/datasets.
 std::vector<std::filesystem::path> data_search_path(const std::string& data_dir);
 
+// The entry of that name; unknown: an input_error that suggests the nearest.
+const DatasetEntry& find_entry(const std::string& name);
+
+// True where `folder` holds all files of the entry.
+bool has_files(const DatasetEntry& entry, const std::filesystem::path& folder);
+
+// The first folder of the search path that holds the data set, if one does.
+std::optional<std::filesystem::path> find_dataset(const DatasetEntry& entry, const std::string& data_dir);
+
 // Loads a built-in data set by name. Missing: an input_error that says where it was looked for and how
 // to get it; unknown: one that suggests the nearest name.
 DataSplit load_dataset(const std::string& name, const std::string& data_dir);
 
 // Loads what a recipe's [data] table names: a built-in set (name = "mnist"), or a CSV file
-// (file = "readings.csv", label = "activity", person = "subject", test_fraction = 0.3).
+// (file = "readings.csv", label = "activity", person = "subject", ignore = "device", test_fraction = 0.3,
+// test_per_class = false). A file that is not found as it is written is looked for on the search path.
 DataSplit load_data(const Config& data, const std::string& data_dir);
 
 }  // namespace bitfed

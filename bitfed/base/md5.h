@@ -1,0 +1,29 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace bitfed {
+
+// MD5 (RFC 1321), fed piece by piece. Only to compare a download with the sum its home publishes: it
+// finds accidents, not attacks, and nothing of ours is identified by it.
+class Md5 {
+ public:
+  Md5& update(std::span<const uint8_t> bytes);
+  Md5& update(std::string_view text);
+  std::string hex();  // ends the message
+
+ private:
+  void compress(const uint8_t* block);
+
+  std::array<uint32_t, 4> state_ = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476};
+  std::array<uint8_t, 64> pending_{};
+  uint64_t length_ = 0;
+};
+
+std::string md5_hex(std::string_view text);
+
+}  // namespace bitfed

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bitfed {
+
+// A regular file of a tar archive; `bytes` points into the archive.
+struct TarFile {
+  std::string path;
+  std::span<const uint8_t> bytes;
+};
+
+// The regular files of a tar archive (POSIX ustar, or GNU's older form of it). Folders are left out. A
+// path that is absolute or leads upward, a link, a device, or anything else that an archive of data has no
+// need of is an input_error: what comes back is safe to write below a folder.
+std::vector<TarFile> parse_tar(std::span<const uint8_t> bytes, std::string_view name);
+
+}  // namespace bitfed

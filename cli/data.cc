@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bitfed/base/error.h"
+#include "bitfed/data/catalog.h"
+#include "bitfed/data/fetch.h"
+#include "cli/commands.h"
+#include "cli/download_progress.h"
+
+namespace bitfed::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSearchPathHelp =
+    "Data is looked for in --data-dir, $BITFED_DATA, ./data, ~/.local/share/bitfed and\n"
+    "/usr/share/datasets, in that order.";
+
+std::string default_fetch_folder() {
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || *home == '\0') {
+    throw input_error("no folder to fetch into: $HOME is not set; name one with --data-dir");
+  }
+  return (fs::path(home) / ".local/share/bitfed").string();
+}
+
+void list(const std::string& data_dir) {
+  size_t widest_name = 4;
+  size_t widest_text = 11;
+  for (const DatasetEntry& entry : datasets()) {
+    widest_name = std::max(widest_name, entry.name.size());
+    widest_text = std::max(widest_text, entry.description.size());
+  }
+  fmt::print("{:{}}  {:{}}  {}\n", "name", widest_name, "description", widest_text, "where");
+  for (const DatasetEntry& entry : datasets()) {
+    const auto folder = find_dataset(entry, data_dir);
+    const char* missing =
+        entry.downloads.empty() ? "missing (bitfed data info tells more)" : "missing (can be fetched)";
+    fmt::print("{:{}}  {:{}}  {}\n", entry.name, widest_name, entry.description, widest_text,
+               folder ? folder->string() : missing);
+  }
+}
+
+std::vector<size_t> class_sizes(const Dataset& dataset) {
+  std::vector<size_t> sizes(dataset.class_count());
+  for (const uint16_t label : dataset.labels) ++sizes[label];
+  return sizes;
+}
+
+std::string shape(const Dataset& dataset) {
+  if (dataset.is_table()) return fmt::format("a table of {} columns", dataset.columns.size());
+  return fmt::format("{} x {} pixels, {} {}", dataset.height, dataset.width, dataset.channels,
+                     dataset.channels == 1 ? "channel" : "channels");
+}
+
+void print_classes(const DataSplit& split) {
+  size_t widest = 5;
+  for (const std::string& name : split.train.class_names) widest = std::max(widest, name.size());
+  const std::vector<size_t> train = class_sizes(split.train);
+  const std::vector<size_t> test = class_sizes(split.test);
+  fmt::print("\n{:{}}  {:>7}  {:>7}\n", "class", widest, "train", "test");
+  for (size_t i = 0; i < train.size(); ++i) {
+    fmt::print("{:{}}  {:>7}  {:>7}\n", split.train.class_names[i], widest, train[i], test[i]);
+  }
+}
+
+void info(const std::string& name, const std::string& data_dir) {
+  const DatasetEntry& entry = find_entry(name);
+  const DataSplit split = load_dataset(name, data_dir);
+  fmt::print("name      {}\nabout     {}\nlicence   {}\n", entry.name, entry.description, entry.licence);
+  fmt::print("where     {}\n", find_dataset(entry, data_dir).value_or("").string());
+  fmt::print("samples   {} for training, {} for testing\n", split.train.size(), split.test.size());
+  fmt::print("shape     {}\nclasses   {}\n", shape(split.train), split.train.class_count());
+  if (!split.train.groups.empty()) fmt::print("people    {}\n", split.train.group_names.size());
+  print_classes(split);
+}
+
+void fetch(const std::string& name, const std::string& data_dir) {
+  const DatasetEntry& entry = find_entry(name);
+  const std::string folder = data_dir.empty() ? default_fetch_folder() : data_dir;
+  if (has_files(entry, folder)) {
+    fmt::print("{}: already in {}\n", name, folder);
+    return;
+  }
+  fmt::print(stderr, "{}: {}\n", name, entry.licence);
+  DownloadProgress progress;
+  fetch_dataset(
+      entry, folder, fetch_options_from_environment(),
+      [&](const std::string& file, uint64_t done, uint64_t total) { progress.show(file, done, total); });
+  progress.finish();
+  fmt::print("{}: fetched into {}\n", name, folder);
+}
+
+struct Options {
+  std::string name;
+  std::string data_dir;
+};
+
+}  // namespace
+
+void add_data(CLI::App& app) {
+  CLI::App* data = app.add_subcommand("data", "List, describe and download data sets");
+  data->footer(kSearchPathHelp);
+  data->require_subcommand(1);
+  const auto options = std::make_shared<Options>();
+
+  CLI::App* list_command = data->add_subcommand("list", "The built-in data sets, and which of them are here");
+  list_command->add_option("--data-dir", options->data_dir, "Look here first")->type_name("DIR");
+  list_command->footer(kSearchPathHelp);
+  list_command->callback([options] { list(options->data_dir); });
+
+  CLI::App* info_command =
+      data->add_subcommand("info", "Load a data set and describe it: shape, classes, licence");
+  info_command->add_option("name", options->name, "A name that 'bitfed data list' shows")
+      ->required()
+      ->type_name("NAME");
+  info_command->add_option("--data-dir", options->data_dir, "Look here first")->type_name("DIR");
+  info_command->footer("Example: bitfed data info mnist\n\n" + std::string(kSearchPathHelp));
+  info_command->callback([options] { info(options->name, options->data_dir); });
+
+  CLI::App* fetch_command =
+      data->add_subcommand("fetch", "Download a data set from its public home and check its sums");
+  fetch_command->add_option("name", options->name, "A name that 'bitfed data list' shows")
+      ->required()
+      ->type_name("NAME");
+  fetch_command->add_option("--data-dir", options->data_dir, "Put it here (default: ~/.local/share/bitfed)")
+      ->type_name("DIR");
+  fetch_command->footer(
+      "Example: bitfed data fetch mnist\n\n"
+      "A file gets its final name only once its published sum is right. $BITFED_MIRROR names another\n"
+      "server that offers the same paths, for example http://mirror.example:8080.");
+  fetch_command->callback([options] { fetch(options->name, options->data_dir); });
+}
+
+}  // namespace bitfed::cli
