@@ -19,6 +19,7 @@ struct ClientContext {
   RandomStream random;          // this client's own in this round
   std::function<bool()> stop;   // true: give up, by Error::Kind::kStopped
   std::function<void(double)> progress;  // the fraction done, from 0 to 1
+  std::function<void(uint64_t)> trained;  // so many samples more were trained on, repetitions counted
 };
 
 // The half of a method that runs beside the data. The upload is a function of the broadcast, the samples

@@ -100,6 +100,7 @@ class TsetlinClient : public ClientHalf {
     for (uint32_t epoch = 0; epoch < recipe.epochs; ++epoch) {
       machine.train_epoch(images, samples.labels, random.substream(epoch), context.stop);
       if (context.stop && context.stop()) throw Error(Error::Kind::kStopped, "stopped");
+      if (context.trained) context.trained(images.count);
       if (context.progress) context.progress(static_cast<double>(index * recipe.epochs + epoch + 1) * share);
     }
     add_banks(machine, index, classes, calibrate(machine, images, samples.labels), upload);

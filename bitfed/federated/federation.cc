@@ -1,0 +1,173 @@
+#include "bitfed/federated/federation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "bitfed/base/digest.h"
+#include "bitfed/base/error.h"
+#include "bitfed/model/json_fields.h"
+
+namespace bitfed {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+Event totals_to_json(const FederationTotals& totals) {
+  return {{"uploads", totals.uploads},
+          {"upload_bytes", totals.upload_bytes},
+          {"download_bytes", totals.download_bytes},
+          {"train_samples", totals.train_samples},
+          {"train_seconds", totals.train_seconds},
+          {"aggregation_seconds", totals.aggregation_seconds},
+          {"evaluation_seconds", totals.evaluation_seconds},
+          {"reused_uploads", totals.reused_uploads}};
+}
+
+FederationTotals totals_from_json(const nlohmann::json& json, const std::string& source) {
+  const auto count = [&](const char* name) {
+    return static_cast<uint64_t>(json_integer(json, name, 0, INT64_MAX, source));
+  };
+  const auto seconds = [&](const char* name) {
+    const nlohmann::json& field = json_field(json, name, source);
+    if (!field.is_number()) throw input_error("{}: field '{}': expected a number", source, name);
+    return field.get<double>();
+  };
+  return {count("uploads"),           count("upload_bytes"),          count("download_bytes"),
+          count("train_samples"),     seconds("train_seconds"),       seconds("aggregation_seconds"),
+          seconds("evaluation_seconds"), count("reused_uploads")};
+}
+
+}  // namespace
+
+std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count) {
+  std::vector<uint32_t> all(clients);
+  std::iota(all.begin(), all.end(), 0u);
+  RandomStream random({seed, "sampling", round});
+  for (uint32_t i = 0; i < count; ++i) std::swap(all[i], all[i + random.below(clients - i)]);
+  all.resize(count);
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+Federation::Federation(const FederationOptions& options, ServerHalf& server, Transport& transport,
+                       Evaluate evaluate, EventSink events)
+    : options_(options),
+      server_(server),
+      transport_(transport),
+      evaluate_(std::move(evaluate)),
+      events_(std::move(events)),
+      uploads_(options.checkpoint) {}
+
+void Federation::run() {
+  const uint32_t done = restore();
+  // Round 0 asks the clients what must be known before training.
+  for (uint32_t round = server_.needs_preparation() ? 0 : done + 1; round <= options_.rounds; ++round) {
+    run_round(round);
+  }
+}
+
+void Federation::run_round(uint32_t round) {
+  const bool training = round > 0;
+  const Bytes broadcast = encode(server_.broadcast(round));
+  const std::vector<uint32_t> clients =
+      training ? sample_clients(options_.seed, round, options_.clients, options_.clients_per_round)
+               : sample_clients(options_.seed, round, options_.clients, options_.clients);
+  const std::string depends_on =
+      fmt::format("{}round = {}\nbroadcast = {}\n", options_.depends_on, round, sha256_hex(broadcast));
+  events_({{"event", "round-started"}, {"round", round}, {"clients", clients}, {"download_bytes", broadcast.size()}});
+  const FederationTotals before = totals_;
+
+  std::vector<uint32_t> missing;
+  for (const uint32_t client : clients) {
+    if (const auto kept = uploads_.find(round, client, depends_on)) {
+      receive(round, *kept, depends_on, "checkpoint");
+    } else if (!options_.reuse.empty()) {
+      const auto other = UploadStore(options_.reuse).find(round, client, depends_on);
+      if (!other) {
+        throw input_error("{}: holds no upload of client {} in round {}", options_.reuse.string(), client, round);
+      }
+      ++totals_.reused_uploads;
+      receive(round, *other, depends_on, "reused");
+    } else {
+      missing.push_back(client);
+    }
+  }
+  transport_.run_round(round, broadcast, missing,
+                       [&](const ClientResult& result) { receive(round, result, depends_on, "trained"); });
+  if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
+  if (totals_.uploads == before.uploads) throw failure("round {}: no client answered", round);
+  totals_.download_bytes += broadcast.size() * clients.size();
+
+  const Stopwatch aggregation;
+  server_.finish_round(round);
+  const double aggregation_seconds = aggregation.seconds();
+  totals_.aggregation_seconds += aggregation_seconds;
+
+  Event event = {{"event", "round-finished"},
+                 {"round", round},
+                 {"uploads", totals_.uploads - before.uploads},
+                 {"upload_bytes", totals_.upload_bytes - before.upload_bytes},
+                 {"download_bytes", totals_.download_bytes - before.download_bytes},
+                 {"aggregation_seconds", aggregation_seconds}};
+  if (training) {
+    const Stopwatch evaluation;
+    last_evaluation_ = evaluate_(*server_.model());
+    totals_.evaluation_seconds += evaluation.seconds();
+    event["evaluation_seconds"] = evaluation.seconds();
+    event.update(last_evaluation_);
+    event.erase("confusion_matrix");
+  }
+  save(round);
+  events_(event);
+  // The last round's uploads stay: other methods can be tried on them.
+  if (round > 1) uploads_.remove_round(round - 1);
+}
+
+void Federation::receive(uint32_t round, const ClientResult& result, const std::string& depends_on,
+                         const char* origin) {
+  const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
+  server_.accept(result.client, decode(result.upload, source));
+  if (std::string_view(origin) != "checkpoint") uploads_.put(round, result, depends_on);
+  ++totals_.uploads;
+  totals_.upload_bytes += result.upload.size();
+  totals_.train_samples += result.trained_samples;
+  totals_.train_seconds += result.train_seconds;
+  events_({{"event", "client-finished"},
+           {"round", round},
+           {"client", result.client},
+           {"samples", result.samples},
+           {"upload_bytes", result.upload.size()},
+           {"seconds", result.train_seconds},
+           {"origin", origin}});
+}
+
+void Federation::save(uint32_t round) const {
+  State state = server_.save();
+  state.metadata["checkpoint"] =
+      Event({{"round", round}, {"totals", totals_to_json(totals_)}, {"evaluation", last_evaluation_}}).dump();
+  write_state(server_file(), state);
+}
+
+// Returns the last finished round; 0 if there is none.
+uint32_t Federation::restore() {
+  std::error_code code;
+  if (!std::filesystem::exists(server_file(), code)) return 0;
+  const std::string source = server_file().string();
+  const State state = read_state(server_file());
+  const nlohmann::json note = parse_json(state.text("checkpoint"), source);
+  totals_ = totals_from_json(json_field(note, "totals", source), source);
+  last_evaluation_ = json_field(note, "evaluation", source);
+  server_.restore(state);
+  return static_cast<uint32_t>(json_integer(note, "round", 0, UINT32_MAX, source));
+}
+
+}  // namespace bitfed

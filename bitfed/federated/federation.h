@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bitfed/federated/events.h"
+#include "bitfed/federated/method.h"
+#include "bitfed/federated/transport.h"
+#include "bitfed/federated/upload_store.h"
+
+namespace bitfed {
+
+struct FederationOptions {
+  uint64_t seed = 0;
+  uint32_t rounds = 1;
+  uint32_t clients = 1;
+  uint32_t clients_per_round = 1;
+  std::filesystem::path checkpoint;  // the folder to keep checkpoints in
+  std::filesystem::path reuse;       // another run's checkpoint folder to take uploads from; empty: none
+  // What every upload depends on besides round, client and broadcast: recipe, seed, data.
+  std::string depends_on;
+  std::function<bool()> stop;  // the user wants to stop
+};
+
+// Counted over the whole run, interruptions included.
+struct FederationTotals {
+  uint64_t uploads = 0;
+  uint64_t upload_bytes = 0;
+  uint64_t download_bytes = 0;
+  uint64_t train_samples = 0;  // each as often as it was trained on
+  double train_seconds = 0;    // CPU
+  double aggregation_seconds = 0;
+  double evaluation_seconds = 0;
+  uint64_t reused_uploads = 0;  // taken from another run
+};
+
+// Judges the model after a round: an object of figures ("accuracy": …) for the round's event.
+using Evaluate = std::function<Event(const Model& model)>;
+
+// The round loop. Sampling, checkpoints and resuming live here, never in a method. After a crash at any
+// moment, a new Federation on the same checkpoint folder goes on and ends with the same model.
+class Federation {
+ public:
+  Federation(const FederationOptions& options, ServerHalf& server, Transport& transport, Evaluate evaluate,
+             EventSink events);
+
+  // Runs the rounds that are left. Error::Kind::kStopped if the user stopped it.
+  void run();
+
+  const FederationTotals& totals() const { return totals_; }
+  // The figures of the last round's evaluation.
+  const Event& last_evaluation() const { return last_evaluation_; }
+
+ private:
+  void run_round(uint32_t round);
+  void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, const char* origin);
+  void save(uint32_t round) const;
+  uint32_t restore();
+  std::filesystem::path server_file() const { return options_.checkpoint / "server.safetensors"; }
+
+  FederationOptions options_;
+  ServerHalf& server_;
+  Transport& transport_;
+  Evaluate evaluate_;
+  EventSink events_;
+  UploadStore uploads_;
+  FederationTotals totals_;
+  Event last_evaluation_ = Event::object();
+};
+
+// The clients of a round: `count` of `clients`, ascending, drawn without replacement.
+std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count);
+
+}  // namespace bitfed

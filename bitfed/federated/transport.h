@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "bitfed/base/byte_io.h"
+
+namespace bitfed {
+
+// What one client sent back for a round.
+struct ClientResult {
+  uint32_t client = 0;
+  Bytes upload;
+  uint64_t samples = 0;          // that it holds
+  uint64_t trained_samples = 0;  // that it trained on, repetitions counted
+  double train_seconds = 0;  // of CPU time
+};
+
+// How broadcasts reach clients and uploads come back: within one process, or over a network.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  // Hands the broadcast to the clients and calls `receive` for each upload as it arrives, from any
+  // thread but one at a time. Returns when every client has answered or is given up; a client that does
+  // not answer is no error. An exception from `receive` ends the round and is thrown again here.
+  virtual void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
+                         const std::function<void(ClientResult)>& receive) = 0;
+};
+
+}  // namespace bitfed

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+
+#include "bitfed/base/thread_pool.h"
+#include "bitfed/data/partition.h"
+#include "bitfed/federated/events.h"
+#include "bitfed/federated/method.h"
+#include "bitfed/federated/transport.h"
+
+namespace bitfed {
+
+struct SimulationOptions {
+  uint64_t seed = 0;
+  double dropout = 0;  // probability that a chosen client does not answer
+  std::function<bool()> stop;
+};
+
+// All clients in this process, each one task on the pool. `events` hears of their progress.
+std::unique_ptr<Transport> make_in_process_transport(const SimulationOptions& options, const ClientHalf& client,
+                                                     const Dataset& train, const Partition& partition,
+                                                     ThreadPool& pool, EventSink events);
+
+}  // namespace bitfed

@@ -1,0 +1,102 @@
+#include "bitfed/simulation/run_folder_writer.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+
+#include "bitfed/base/byte_io.h"
+#include "bitfed/base/error.h"
+#include "bitfed/federated/text_difference.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool exists(const fs::path& path) {
+  std::error_code code;
+  return fs::exists(path, code);
+}
+
+// Removes what a run writes, and nothing else that may lie in the folder.
+void remove_run(const fs::path& folder) {
+  std::error_code code;
+  for (const char* name : {"summary.json", "model.safetensors", "report.html", "events.jsonl", "recipe.toml"}) {
+    fs::remove(folder / name, code);
+  }
+  for (const auto& entry : fs::directory_iterator(folder / "checkpoint", code)) {
+    if (entry.path().filename() != "lock") fs::remove_all(entry.path(), code);
+  }
+}
+
+}  // namespace
+
+RunFolderWriter::RunFolderWriter(fs::path folder, const std::string& recipe, Existing existing)
+    : folder_(std::move(folder)) {
+  create_folders(checkpoint());
+  lock();
+  const fs::path recipe_file = folder_ / "recipe.toml";
+  if (exists(recipe_file)) {
+    if (existing == Existing::kRefuse) {
+      throw input_error("{}: holds a run already; --resume goes on with it, --overwrite replaces it",
+                        folder_.string());
+    }
+    if (existing == Existing::kOverwrite) remove_run(folder_);
+  }
+  if (exists(recipe_file)) {
+    if (const std::string before = read_text_file(recipe_file); before != recipe) {
+      throw input_error("{}: the run was begun with another recipe: {}", recipe_file.string(),
+                        first_difference(before, recipe));
+    }
+  } else {
+    write_file_atomically(recipe_file, recipe);
+  }
+  open_log();
+}
+
+RunFolderWriter::~RunFolderWriter() {
+  if (log_ != nullptr) std::fclose(log_);
+  if (lock_ >= 0) close(lock_);
+}
+
+bool RunFolderWriter::is_finished() const { return exists(folder_ / "summary.json"); }
+
+void RunFolderWriter::lock() {
+  const fs::path file = checkpoint() / "lock";
+  lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) throw failure("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
+    close(lock_);
+    throw input_error("{}: another bitfed is at work in this folder", folder_.string());
+  }
+}
+
+void RunFolderWriter::open_log() {
+  const fs::path file = folder_ / "events.jsonl";
+  // A crash may have cut the last line short; the log goes on after the last whole one.
+  if (exists(file)) {
+    const std::string text = read_text_file(file);
+    const size_t whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+    std::error_code code;
+    if (whole != text.size()) fs::resize_file(file, whole, code);
+  }
+  log_ = std::fopen(file.c_str(), "ae");
+  if (log_ == nullptr) throw failure("{}: cannot be written: {}", file.string(), std::strerror(errno));
+}
+
+void RunFolderWriter::log(const Event& event) {
+  Event stamped = event;
+  const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
+  stamped["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", now);
+  const std::string line = stamped.dump() + "\n";
+  if (std::fwrite(line.data(), 1, line.size(), log_) != line.size() || std::fflush(log_) != 0) {
+    throw failure("{}: cannot be written: {}", (folder_ / "events.jsonl").string(), std::strerror(errno));
+  }
+}
+
+}  // namespace bitfed

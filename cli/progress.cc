@@ -1,0 +1,109 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace bitfed::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::string duration(double seconds) {
+  const auto whole = static_cast<long>(seconds + 0.5);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{}:{:02} min", whole / 60, whole % 60);
+  return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
+}
+
+std::string kilobytes(const Event& bytes) { return fmt::format("{:.1f} KB", bytes.get<double>() / 1000); }
+
+}  // namespace
+
+Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+
+Progress::~Progress() {
+  if (bar_shown_) fmt::print(stderr, "\r\033[K");
+}
+
+void Progress::show(const Event& event) {
+  if (quiet_) return;
+  const std::string kind = event["event"];
+  if (kind == "loading") {
+    line("reading the data");
+  } else if (kind == "run-started") {
+    rounds_ = event["rounds"];
+    line(fmt::format("{}: {} on {}, {}, {} training samples", event["name"].get<std::string>(),
+                     event["method"].get<std::string>(), event["dataset"].get<std::string>(),
+                     event["partition"].get<std::string>(), event["train_samples"].get<uint64_t>()));
+  } else if (kind == "round-started") {
+    round_ = event["round"];
+    clients_in_round_ = event["clients"].size();
+    finished_ = 0;
+    at_hand_ = 0;
+    running_.clear();
+    round_start_ = last_drawn_ = Clock::now();
+  } else if (kind == "client-progress") {
+    running_[event["client"]] = event["fraction"];
+    draw(false);
+  } else if (kind == "client-finished") {
+    running_.erase(event["client"].get<uint64_t>());
+    ++finished_;
+    if (event["origin"] != "trained") ++at_hand_;
+    if (rounds_ == 1 && event["origin"] == "trained") {
+      line(fmt::format("client {} sent {} after {} samples, {:.1f} s of one core", event["client"].get<uint64_t>(),
+                       kilobytes(event["upload_bytes"]), event["samples"].get<uint64_t>(),
+                       event["seconds"].get<double>()));
+    }
+    draw(false);
+  } else if (kind == "client-lost") {
+    line(fmt::format("client {} did not answer", event["client"].get<uint64_t>()));
+  } else if (kind == "round-finished" && event.contains("accuracy")) {
+    line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %", event["round"].get<uint64_t>(),
+                     rounds_, event["uploads"].get<uint64_t>(), 1000 * event["aggregation_seconds"].get<double>(),
+                     100 * event["accuracy"].get<double>()));
+  }
+}
+
+double Progress::fraction() const {
+  double done = static_cast<double>(finished_);
+  for (const auto& [client, part] : running_) done += part;
+  return clients_in_round_ == 0 ? 1 : std::min(1.0, done / static_cast<double>(clients_in_round_));
+}
+
+std::string Progress::bar() const {
+  constexpr size_t kWidth = 30;
+  const double done = fraction();
+  const auto full = static_cast<size_t>(done * kWidth);
+  const double elapsed = std::chrono::duration<double>(Clock::now() - round_start_).count();
+  const double at_hand = static_cast<double>(at_hand_) / static_cast<double>(std::max<size_t>(1, clients_in_round_));
+  const double speed = (done - at_hand) / std::max(elapsed, 1e-3);
+  const std::string left = speed > 0 && elapsed > 1 ? fmt::format(", {} left", duration((1 - done) / speed)) : "";
+  std::string cells;
+  for (size_t i = 0; i < kWidth; ++i) cells += i < full ? "█" : "░";
+  const std::string where = rounds_ > 1 ? fmt::format("round {}/{} ", round_, rounds_) : "";
+  return fmt::format("{}{} {:3.0f} %  {}/{} clients{}", where, cells, 100 * done, finished_, clients_in_round_, left);
+}
+
+void Progress::draw(bool always) {
+  const auto now = Clock::now();
+  const std::chrono::milliseconds pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(5);
+  if (!always && now - last_drawn_ < pause) return;
+  last_drawn_ = now;
+  if (terminal_) {
+    fmt::print(stderr, "\r\033[K{}", bar());
+    bar_shown_ = true;
+  } else {
+    fmt::print(stderr, "{}\n", bar());
+  }
+}
+
+void Progress::line(const std::string& text) {
+  if (bar_shown_) fmt::print(stderr, "\r\033[K");
+  bar_shown_ = false;
+  fmt::print(stderr, "{}\n", text);
+}
+
+}  // namespace bitfed::cli
