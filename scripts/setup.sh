@@ -46,7 +46,8 @@ need_packages() {
   fi
   say "installing ${missing[*]}"
   as_root+=(env DEBIAN_FRONTEND=noninteractive)
-  quietly apt-update "${as_root[@]}" apt-get update
+  # Stale lists or an unreachable third source need not matter: installing will tell.
+  "${as_root[@]}" apt-get update >/dev/null 2>&1 || true
   quietly apt-install "${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"
 }
 

@@ -134,9 +134,10 @@ void bernoulli16(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t*
   const __m512i bound = _mm512_set1_epi16(static_cast<short>(threshold));
   const uint64_t always = threshold > 65535 ? ~uint64_t{0} : 0;
   for (size_t w = 0; w < words; ++w) {
-    const uint64_t low = _mm512_cmplt_epu16_mask(random.draw(), bound);
-    const uint64_t high = _mm512_cmplt_epu16_mask(random.draw(), bound);
-    out[w] = low | high << 32 | always;
+    const __mmask32 low = _mm512_cmplt_epu16_mask(random.draw(), bound);
+    const __mmask32 high = _mm512_cmplt_epu16_mask(random.draw(), bound);
+    // Joined in the mask registers: GCC 12 can spill a mask that is widened to 64 bits as 32, and load 64.
+    out[w] = _mm512_kunpackd(high, low) | always;
   }
   random.store(lanes);
 }
