@@ -1,7 +1,8 @@
+#include "bitfed/report/charts.h"
+
 #include <algorithm>
 #include <cmath>
 
-#include "bitfed/report/charts.h"
 #include "bitfed/report/markup.h"
 
 namespace bitfed {

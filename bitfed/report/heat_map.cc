@@ -1,9 +1,10 @@
+#include "bitfed/report/charts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "bitfed/report/charts.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
 
@@ -30,9 +31,21 @@ double cell_size(size_t count, double large, double room, double least) {
   return std::clamp(room / static_cast<double>(count), least, large);
 }
 
-// Every how many names there is room for one.
+// Every how many names there is room for one: 1, 2, 5, 10, 20 …
 size_t label_step(double cell, double room) {
-  return static_cast<size_t>(std::max(1.0, std::ceil(room / cell)));
+  size_t step = 1;
+  for (size_t i = 0; static_cast<double>(step) * cell < room; ++i)
+    step = i % 3 == 1 ? step / 2 * 5 : step * 2;
+  return step;
+}
+
+bool is_number(const std::string& name) {
+  return name.find_first_not_of("0123456789") == std::string::npos;
+}
+
+// Numbers that do not fit are passed over; words are tilted first.
+bool must_tilt(const std::vector<std::string>& names, double cell) {
+  return longest(names) * kCharacter > cell && !std::all_of(names.begin(), names.end(), is_number);
 }
 
 std::string cell_text(uint64_t value) {
@@ -45,7 +58,7 @@ class Canvas {
       : map_(map),
         cell_width_(cell_size(map.column_names.size(), 38, 880, 3)),
         cell_height_(cell_size(map.row_names.size(), 30, 500, 11)),
-        tilted_(longest(map.column_names) * kCharacter > cell_width_ * 2),
+        tilted_(must_tilt(map.column_names, cell_width_)),
         left_(longest(map.row_names) * kCharacter + 14),
         top_(map.column_totals.empty() ? 22 : 30 + kTotalsHeight),
         svg_(full_width(), full_height(), map.title) {}
@@ -81,7 +94,7 @@ class Canvas {
       svg_.text({left_ - 8, y_of(row) + cell_height_ / 2 + row_size * 0.35},
                 shorten(map_.row_names[row], kLongestName), {.size = row_size, .anchor = Anchor::kEnd});
     }
-    const double room = tilted_ ? 11 : longest(map_.column_names) * kCharacter + 4;
+    const double room = tilted_ ? 11 : longest(map_.column_names) * kCharacter + 6;
     const size_t column_step = label_step(cell_width_, room);
     for (size_t column = 0; column < map_.column_names.size(); column += column_step)
       draw_column_name(column);

@@ -1,11 +1,12 @@
+#include "bitfed/report/charts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
-#include <utility>
 
-#include "bitfed/report/charts.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
 

@@ -34,17 +34,24 @@ std::string description(const RunSummary& summary) {
   return fmt::format("<p>{}</p>\n", escape_markup(summary.method_description));
 }
 
-std::string cards_of(const RunFolder& run) {
-  return costs_card(run) + partition_card(run) + confusion_card(run) + clients_card(run) + notes_card(run) +
-         clauses_card(run) + recipe_card(run);
+std::string chart_card(std::string_view heading, const std::string& svg) {
+  return svg.empty() ? "" : card(heading, fmt::format("<div class=\"picture\">{}</div>", svg));
 }
 
-std::string picture_card(const std::vector<RunFolder>& runs) {
-  return card("Accuracy", fmt::format("<div class=\"picture\">{}</div>", accuracy_chart(runs)));
-}
-
-std::string single(const RunFolder& run) {
-  return fmt::format("<div class=\"cards\">\n{}{}</div>\n", picture_card({run}), cards_of(run));
+// `first` stands above the notes, beside the costs.
+std::string cards_of(const RunFolder& run, const std::string& first) {
+  const std::string notes = notes_card(run);
+  const std::string left =
+      first.empty() && notes.empty() ? "" : fmt::format("<div class=\"column\">{}{}</div>\n", first, notes);
+  size_t halves = left.empty() ? 0 : 1;
+  std::string html = left;
+  for (const std::string& part : {costs_card(run), partition_card(run), confusion_card(run)}) {
+    // A card opens with its class; those of half a width pair up.
+    if (!part.empty() && part.find("card wide") == std::string::npos) ++halves;
+    html += part;
+  }
+  html += clients_card(run, halves % 2 == 0);
+  return fmt::format("<div class=\"cards\">\n{}{}{}</div>\n", html, clauses_card(run), recipe_card(run));
 }
 
 std::string section(const RunFolder& run, size_t index, const std::string& label, bool is_open) {
@@ -52,12 +59,14 @@ std::string section(const RunFolder& run, size_t index, const std::string& label
       "<details class=\"run\" id=\"run-{}\"{}><summary>{}</summary>\n{}{}<div "
       "class=\"cards\">\n{}</div></details>\n",
       index + 1, is_open ? " open" : "", escape_markup(label), facts(run.summary), description(run.summary),
-      cards_of(run));
+      cards_of(run, ""));
 }
 
 std::string several(const std::vector<RunFolder>& runs) {
-  std::string html = fmt::format("<div class=\"cards\">\n{}{}</div>\n",
-                                 card("Comparison", comparison_table(runs), true), picture_card(runs));
+  std::string html =
+      fmt::format("<div class=\"cards\">\n{}{}</div>\n", card("Comparison", comparison_table(runs), true),
+                  chart_card("Accuracy", accuracy_chart(runs)) +
+                      chart_card("Upload, all clients and rounds", upload_chart(runs)));
   const std::vector<std::string> labels = run_labels(runs);
   for (size_t i = 0; i < runs.size(); ++i)
     html += section(runs[i], i, labels[i], runs.size() <= kMostOpenRuns);
@@ -73,7 +82,7 @@ std::string origin(const RunFolder& run, const std::string& label, bool with_lab
   if (!s.model_sha256.empty()) {
     html += fmt::format("<span>model <code>{}</code></span>", escape_markup(s.model_sha256));
   }
-  return fmt::format("<p class=\"facts\" style=\"max-width:none\">{}</p>\n", html);
+  return fmt::format("<p class=\"facts\">{}</p>\n", html);
 }
 
 std::string footer(const std::vector<RunFolder>& runs) {
@@ -100,7 +109,8 @@ std::string report_page(const std::vector<RunFolder>& runs) {
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
       "<style>\n{}</style>\n</head>\n<body>\n{}<main>\n{}{}</main>\n{}</body>\n</html>\n",
       escape_markup(title), page_style(), header(runs, title), figure_tiles(headline_figures(runs)),
-      runs.size() == 1 ? single(runs[0]) : several(runs), footer(runs));
+      runs.size() == 1 ? cards_of(runs[0], chart_card("Accuracy", accuracy_chart(runs))) : several(runs),
+      footer(runs));
 }
 
 }  // namespace bitfed

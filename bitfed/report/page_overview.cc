@@ -1,3 +1,5 @@
+#include "bitfed/report/page_parts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include "bitfed/report/comparison.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
-#include "bitfed/report/page_parts.h"
 
 namespace bitfed {
 namespace {
@@ -42,7 +43,7 @@ std::vector<Figure> figures_of_one(const RunSummary& summary) {
       {"Model size", bytes_html(as_number(summary.model_bytes)),
        note("{} bit operations a prediction", as_number(summary.binary_ops), human_count)},
       {"Time", seconds_html(summary.wall_seconds),
-       note("{} of training on one core", summary.train_seconds, human_seconds)},
+       note("{} of training, summed over clients", summary.train_seconds, human_seconds)},
   };
 }
 
@@ -109,7 +110,7 @@ std::string count_html(std::optional<double> count) {
 std::string figure_tiles(const std::vector<Figure>& figures) {
   std::string html;
   for (const Figure& figure : figures) {
-    html += fmt::format("<dl class=\"tile\" style=\"margin:0\"><dt>{}</dt><dd class=\"value\">{}</dd>",
+    html += fmt::format("<dl class=\"tile\"><dt>{}</dt><dd class=\"value\">{}</dd>",
                         escape_markup(figure.name), figure.value);
     if (!figure.note.empty()) html += fmt::format("<dd class=\"note\">{}</dd>", escape_markup(figure.note));
     html += "</dl>\n";
@@ -163,6 +164,16 @@ std::string accuracy_chart(const std::vector<RunFolder>& runs) {
     if (runs[i].summary.accuracy) bars.push_back(accuracy_bar(labels[i], *runs[i].summary.accuracy, i));
   }
   return bar_chart("Accuracy of the runs", bars, 1);
+}
+
+std::string upload_chart(const std::vector<RunFolder>& runs) {
+  const std::vector<std::string> labels = run_labels(runs);
+  std::vector<Bar> bars;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::optional<double> bytes = as_number(runs[i].summary.total_upload_bytes);
+    if (bytes) bars.push_back({labels[i], *bytes, human_bytes(*bytes), exact_of(*bytes, "bytes"), i});
+  }
+  return bars.empty() ? "" : bar_chart("Upload of the runs", bars);
 }
 
 }  // namespace bitfed

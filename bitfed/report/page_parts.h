@@ -40,9 +40,12 @@ std::string comparison_table(const std::vector<RunFolder>& runs);
 // Accuracy over rounds, or bars where no run has two rounds to join.
 std::string accuracy_chart(const std::vector<RunFolder>& runs);
 
-// The cards of one run.
+// What the runs uploaded in all, as bars; "" where no run says.
+std::string upload_chart(const std::vector<RunFolder>& runs);
+
+// The cards of one run; "" where it has nothing to show in one.
 std::string costs_card(const RunFolder& run);
-std::string clients_card(const RunFolder& run);
+std::string clients_card(const RunFolder& run, bool is_wide);
 std::string notes_card(const RunFolder& run);
 std::string partition_card(const RunFolder& run);
 std::string confusion_card(const RunFolder& run);

@@ -1,13 +1,15 @@
+#include "bitfed/report/page_parts.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "bitfed/report/charts.h"
 #include "bitfed/report/clause_picture.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
-#include "bitfed/report/page_parts.h"
 #include "bitfed/report/partition_picture.h"
 
 namespace bitfed {
@@ -71,13 +73,29 @@ std::map<std::string, ClientTotal, ClientOrder> totals(const std::vector<ClientR
   return clients;
 }
 
-std::string client_row(const std::string& client, const ClientTotal& total, bool several_rounds) {
+struct LargestTotals {
+  double samples = 0;
+  double upload_bytes = 0;
+  double seconds = 0;
+};
+
+// The number, and behind it how much of the largest one it is.
+std::string part_cell(double value, double largest, const std::string& html) {
+  const double part = largest > 0 ? 100 * value / largest : 0;
+  return fmt::format("<td class=\"part\" style=\"--part:{:.1f}%\">{}</td>", part, html);
+}
+
+std::string client_row(const std::string& client, const ClientTotal& total, const LargestTotals& largest,
+                       bool several_rounds) {
   std::string row = fmt::format("<tr><th scope=\"row\">{}</th>", escape_markup(client));
   if (several_rounds) row += fmt::format("<td>{}</td>", total.rounds);
-  row += fmt::format("<td>{}</td><td>{}</td><td>{}{}</td></tr>\n", exact_count(total.samples),
-                     bytes_html(static_cast<double>(total.upload_bytes)), seconds_html(total.seconds),
-                     total.reused > 0 ? " <span title=\"reused from an earlier run\">↺</span>" : "");
-  return row;
+  row += part_cell(static_cast<double>(total.samples), largest.samples, exact_count(total.samples));
+  const auto bytes = static_cast<double>(total.upload_bytes);
+  row += part_cell(bytes, largest.upload_bytes, bytes_html(bytes));
+  const std::string_view reused =
+      total.reused > 0 ? "<span title=\"reused from an earlier run\">↺</span> " : "";
+  row += part_cell(total.seconds, largest.seconds, std::string(reused) + seconds_html(total.seconds));
+  return row + "</tr>\n";
 }
 
 }  // namespace
@@ -105,17 +123,25 @@ std::string costs_card(const RunFolder& run) {
                           bars, rows));
 }
 
-std::string clients_card(const RunFolder& run) {
+std::string clients_card(const RunFolder& run, bool is_wide) {
   if (run.clients.empty()) return "";
   const auto clients = totals(run.clients);
   const bool several_rounds = run.rounds.size() > 1;
+  LargestTotals largest;
+  for (const auto& [client, total] : clients) {
+    largest.samples = std::max(largest.samples, static_cast<double>(total.samples));
+    largest.upload_bytes = std::max(largest.upload_bytes, static_cast<double>(total.upload_bytes));
+    largest.seconds = std::max(largest.seconds, total.seconds);
+  }
   std::string rows;
-  for (const auto& [client, total] : clients) rows += client_row(client, total, several_rounds);
-  return card("Clients",
-              fmt::format("<div class=\"scroll\"><table><thead><tr><th scope=\"col\">client</th>{}"
-                          "<th scope=\"col\">samples</th><th scope=\"col\">upload</th>"
-                          "<th scope=\"col\">training</th></tr></thead>\n<tbody>{}</tbody></table></div>",
-                          several_rounds ? "<th scope=\"col\">rounds</th>" : "", rows));
+  for (const auto& [client, total] : clients) rows += client_row(client, total, largest, several_rounds);
+  return card(
+      "Clients",
+      fmt::format("<div class=\"scroll\"><table class=\"clients\"><thead><tr><th scope=\"col\">client</th>{}"
+                  "<th scope=\"col\">samples</th><th scope=\"col\">upload</th>"
+                  "<th scope=\"col\">training</th></tr></thead>\n<tbody>{}</tbody></table></div>",
+                  several_rounds ? "<th scope=\"col\">rounds</th>" : "", rows),
+      is_wide);
 }
 
 std::string notes_card(const RunFolder& run) {

@@ -1,4 +1,5 @@
 #include "bitfed/report/page_parts.h"
+
 #include "bitfed/report/palette.h"
 
 namespace bitfed {
@@ -19,10 +20,11 @@ p{margin:6px 0 0;max-width:75ch}
 a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
 .eyebrow{color:var(--muted);font-size:13px;letter-spacing:.04em;margin:0 0 6px}
 .facts{color:var(--muted)}
+.facts span{display:inline-block}
 .facts span+span::before{content:"·";margin:0 .55em;color:var(--muted)}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:16px;margin:28px 0 16px}
 .tile,.card{background:var(--surface);border:1px solid var(--grid);border-radius:10px}
-.tile{padding:16px 18px}
+.tile{padding:16px 18px;margin:0}
 .tile dt{color:var(--muted);font-size:13px}
 .tile dd{margin:0}
 .tile .value{font-size:28px;line-height:1.3;font-weight:650;letter-spacing:-.02em;font-variant-numeric:tabular-nums}
@@ -35,6 +37,8 @@ a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
 .picture svg{display:block;max-width:100%;height:auto}
 .wide .picture svg{min-width:720px;margin:0 auto}
 .stack>*+*{margin-top:16px}
+.column{display:flex;flex-direction:column;gap:16px;min-width:0}
+.column>:last-child{flex:1}
 )css";
 
 constexpr std::string_view kDetails = R"css(
@@ -47,6 +51,8 @@ tr:last-child>*{border-bottom:0}
 thead th{color:var(--muted);font-weight:500;font-size:13px;position:sticky;top:0;background:var(--surface)}
 tbody th{font-weight:500}
 .runs tbody th{white-space:normal;overflow-wrap:anywhere;min-width:150px}
+td.part{background:linear-gradient(to left,color-mix(in srgb,var(--accent) 16%,transparent) var(--part),transparent 0)}
+.clients td,.clients th:last-child,.clients td:last-child{padding-right:8px}
 .best{font-weight:650;color:var(--accent)}
 .costs th{color:var(--muted);font-weight:400;white-space:normal}
 .swatch{display:inline-block;width:12px;height:12px;margin:0 6px 0 0;vertical-align:-1px;border:1px solid var(--muted)}
@@ -54,19 +60,21 @@ tbody th{font-weight:500}
 .one{background:var(--ink)}.zero{background:var(--contrast);border-color:var(--contrast)}
 .where{border-color:var(--accent);background:color-mix(in srgb,var(--accent) 22%,transparent)}
 .clause-grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(480px,100%),1fr));gap:22px 28px}
-.clauses{display:flex;flex-wrap:wrap;gap:8px 20px;align-items:flex-start;align-content:flex-start;break-inside:avoid}
-.clauses h4{width:100%;margin:0}
+.clauses{display:grid;grid-template-columns:repeat(auto-fill,minmax(154px,1fr));gap:8px 12px;align-content:start;
+break-inside:avoid}
+.clauses h4,.clauses code{grid-column:1/-1;margin:0}
 .clauses figure{margin:0}
 .clauses figcaption{font-size:12px;color:var(--muted);margin-top:2px}
 .clauses figcaption b{color:var(--ink);font-weight:650}
 .clauses svg{display:block}
-.clauses code{flex-basis:100%;overflow-wrap:anywhere}
+.clauses code{overflow-wrap:anywhere}
 code,pre{font:12.5px/1.55 ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 pre{margin:14px 0 0;overflow-x:auto;white-space:pre-wrap;overflow-wrap:anywhere}
 summary{cursor:pointer;font-weight:650}
 .run>summary{font-size:21px;margin:40px 0 0;letter-spacing:-.01em;overflow-wrap:anywhere}
 ul{margin:0;padding-left:18px}li+li{margin-top:6px}
 footer{color:var(--muted);font-size:13px;padding-top:16px;padding-bottom:48px}
+footer .facts{max-width:none}
 footer code{overflow-wrap:anywhere}
 @media(max-width:820px){.cards{grid-template-columns:minmax(0,1fr)}
 main,header,footer{padding-left:14px;padding-right:14px}header{padding-top:26px}

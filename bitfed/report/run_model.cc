@@ -1,6 +1,7 @@
+#include "bitfed/report/run_folder.h"
+
 #include <memory>
 
-#include "bitfed/report/run_folder.h"
 #include "bitfed/zoo/zoo.h"
 
 namespace bitfed {
