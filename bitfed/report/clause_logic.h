@@ -19,7 +19,7 @@ struct PositionRange {
   bool empty() const { return first > last; }
 };
 
-// One clause, taken apart.
+// One clause, taken apart; a view into its member, which must outlive it.
 struct ClauseView {
   const TsetlinMember* member = nullptr;
   size_t member_index = 0;

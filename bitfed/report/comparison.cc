@@ -55,25 +55,21 @@ const std::vector<ComparedQuantity>& compared_quantities() {
   return kQuantities;
 }
 
-std::optional<size_t> best_run(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity) {
-  std::optional<size_t> best;
+std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity) {
+  std::vector<size_t> best;
   double best_value = 0;
-  size_t have_it = 0;
-  bool is_shared = false;
   for (size_t i = 0; i < runs.size(); ++i) {
     const std::optional<double> value = quantity.value(runs[i]);
     if (!value) continue;
-    ++have_it;
     const bool beats = quantity.better == Better::kHigher ? *value > best_value : *value < best_value;
-    if (!best || beats) {
-      best = i;
+    if (best.empty() || beats) {
+      best = {i};
       best_value = *value;
-      is_shared = false;
     } else if (*value == best_value) {
-      is_shared = true;
+      best.push_back(i);
     }
   }
-  return have_it < 2 || is_shared ? std::nullopt : best;
+  return best;
 }
 
 std::vector<std::string> run_labels(const std::vector<RunFolder>& runs) {

@@ -23,8 +23,8 @@ struct ComparedQuantity {
 // The columns, in order.
 const std::vector<ComparedQuantity>& compared_quantities();
 
-// The run that is best in this quantity alone; none where fewer than two runs have it, or the best is shared.
-std::optional<size_t> best_run(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity);
+// The runs that are best in this quantity, in order: several where they share it, none where no run has it.
+std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity);
 
 // What to call each run: its name, and its folder too where several share the name.
 std::vector<std::string> run_labels(const std::vector<RunFolder>& runs);

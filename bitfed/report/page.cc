@@ -55,11 +55,9 @@ std::string cards_of(const RunFolder& run, const std::string& first) {
 }
 
 std::string section(const RunFolder& run, size_t index, const std::string& label, bool is_open) {
-  return fmt::format(
-      "<details class=\"run\" id=\"run-{}\"{}><summary>{}</summary>\n{}{}<div "
-      "class=\"cards\">\n{}</div></details>\n",
-      index + 1, is_open ? " open" : "", escape_markup(label), facts(run.summary), description(run.summary),
-      cards_of(run, ""));
+  return fmt::format("<details class=\"run\" id=\"run-{}\"{}><summary>{}</summary>\n{}{}{}</details>\n",
+                     index + 1, is_open ? " open" : "", escape_markup(label), facts(run.summary),
+                     description(run.summary), cards_of(run, ""));
 }
 
 std::string several(const std::vector<RunFolder>& runs) {

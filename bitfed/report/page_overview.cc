@@ -53,11 +53,12 @@ std::vector<Figure> best_figures(const std::vector<RunFolder>& runs) {
   const auto add = [&](const char* title, std::string_view quantity_name) {
     for (const ComparedQuantity& quantity : compared_quantities()) {
       if (quantity.name != quantity_name) continue;
-      const std::optional<size_t> best = best_run(runs, quantity);
-      if (!best) continue;
-      const double value = *quantity.value(runs[*best]);
+      const std::vector<size_t> best = best_runs(runs, quantity);
+      if (best.empty()) continue;
+      const double value = *quantity.value(runs[best[0]]);
       figures.push_back(
-          {title, with_exact(quantity.text(value), exact_of(value, quantity.unit)), labels[*best]});
+          {title, with_exact(quantity.text(value), exact_of(value, quantity.unit)),
+           best.size() == 1 ? labels[best[0]] : fmt::format("{} of {} runs", best.size(), runs.size())});
     }
   };
   add("Best accuracy", "accuracy");
@@ -65,6 +66,17 @@ std::vector<Figure> best_figures(const std::vector<RunFolder>& runs) {
   add("Smallest model", "model");
   add("Shortest time", "wall time");
   return figures;
+}
+
+// The best stands out, unless it is all of them.
+std::string compared_cell(const std::vector<RunFolder>& runs, size_t index,
+                          const ComparedQuantity& quantity) {
+  const std::optional<double> value = quantity.value(runs[index]);
+  if (!value) return "<td>–</td>";
+  const std::vector<size_t> best = best_runs(runs, quantity);
+  const bool is_best = best.size() < runs.size() && std::find(best.begin(), best.end(), index) != best.end();
+  return fmt::format("<td{}>{}</td>", is_best ? " class=\"best\"" : "",
+                     with_exact(quantity.text(*value), exact_of(*value, quantity.unit)));
 }
 
 bool has_curve(const RunFolder& run) {
@@ -131,12 +143,7 @@ std::string comparison_table(const std::vector<RunFolder>& runs) {
   for (size_t i = 0; i < runs.size(); ++i) {
     rows +=
         fmt::format("<tr><th scope=\"row\"><a href=\"#run-{}\">{}</a></th>", i + 1, escape_markup(labels[i]));
-    for (const ComparedQuantity& quantity : compared_quantities()) {
-      const std::optional<double> value = quantity.value(runs[i]);
-      const bool is_best = best_run(runs, quantity) == i;
-      rows += fmt::format("<td{}>{}</td>", is_best ? " class=\"best\"" : "",
-                          value ? with_exact(quantity.text(*value), exact_of(*value, quantity.unit)) : "–");
-    }
+    for (const ComparedQuantity& quantity : compared_quantities()) rows += compared_cell(runs, i, quantity);
     rows += "</tr>\n";
   }
   return fmt::format(

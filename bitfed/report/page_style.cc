@@ -51,8 +51,9 @@ tr:last-child>*{border-bottom:0}
 thead th{color:var(--muted);font-weight:500;font-size:13px;position:sticky;top:0;background:var(--surface)}
 tbody th{font-weight:500}
 .runs tbody th{white-space:normal;overflow-wrap:anywhere;min-width:150px}
-td.part{background:linear-gradient(to left,color-mix(in srgb,var(--accent) 16%,transparent) var(--part),transparent 0)}
-.clients td,.clients th:last-child,.clients td:last-child{padding-right:8px}
+td.part{background:linear-gradient(var(--accent),var(--accent)) right 10px bottom 3px/calc(var(--part)*.8) 3px no-repeat}
+.clients td,.clients th{padding:5px 10px 9px}
+.clients{table-layout:fixed}
 .best{font-weight:650;color:var(--accent)}
 .costs th{color:var(--muted);font-weight:400;white-space:normal}
 .swatch{display:inline-block;width:12px;height:12px;margin:0 6px 0 0;vertical-align:-1px;border:1px solid var(--muted)}
