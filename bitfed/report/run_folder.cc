@@ -20,6 +20,12 @@ std::string text_of(const Json& event, const char* name) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
+// Also of "runs/one/" and ".".
+std::string folder_name(const std::filesystem::path& folder) {
+  const std::filesystem::path whole = (std::filesystem::absolute(folder) / "").lexically_normal();
+  return whole.parent_path().filename().string();
+}
+
 // The records of events.jsonl, the later one of those with the same key.
 class EventLog {
  public:
@@ -103,8 +109,7 @@ RunFolder read_run_folder(const std::filesystem::path& folder) {
   run.folder = folder;
   run.summary_json = read_text_file(summary);
   run.summary = parse_summary(run.summary_json, summary.string());
-  if (run.summary.name.empty())
-    run.summary.name = std::filesystem::absolute(folder).lexically_normal().filename().string();
+  if (run.summary.name.empty()) run.summary.name = folder_name(folder);
   const std::filesystem::path events = folder / "events.jsonl";
   if (std::filesystem::exists(events)) {
     EventLog log(events.string());

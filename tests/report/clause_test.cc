@@ -132,8 +132,8 @@ TEST(ClausePicture, SharesAPixelAmongPlanes) {
 
 TEST(ClausePicture, NowhereAndFlat) {
   TsetlinMember member = make_member(1, 1);
-  member.actions.set(0, 1, true);  // y > 1
-  member.actions.set(0, 8, true);  // not y > 0
+  member.actions.set(0, 1, true);                       // y > 1
+  member.actions.set(0, 8, true);                       // not y > 0
   const std::vector<TsetlinMember> members = {member};  // a view outlives no temporary
   const ClauseView clause = strongest_clauses(members, 0, 1)[0];
   EXPECT_EQ(clause_text(clause), "+1  y nowhere");

@@ -125,7 +125,7 @@ TEST(Comparison, FindsTheBest) {
 TEST(Comparison, AlignsColumns) {
   const std::string text = comparison_text({named("ä", 0.5), named("longer", {})});
   EXPECT_THAT(text, HasSubstr("ä        50.00 %"));
-  EXPECT_THAT(text, HasSubstr("longer        –"));
+  EXPECT_THAT(text, HasSubstr("longer         –"));
 }
 
 TEST(Comparison, TellsNamesakesApart) {
