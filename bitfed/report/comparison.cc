@@ -1,0 +1,103 @@
+#include "bitfed/report/comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "bitfed/report/humanise.h"
+#include "bitfed/report/markup.h"
+
+namespace bitfed {
+namespace {
+
+template <auto Field>
+std::optional<double> field(const RunFolder& run) {
+  const auto& value = run.summary.*Field;
+  return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
+}
+
+std::string padded(const std::string& text, size_t width, bool right) {
+  const std::string space(width - std::min(width, character_count(text)), ' ');
+  return right ? space + text : text + space;
+}
+
+using Table = std::vector<std::vector<std::string>>;
+
+// The first column to the left, the numbers to the right.
+std::string aligned(const Table& table) {
+  std::string out;
+  std::vector<size_t> widths(table.front().size());
+  for (const auto& row : table) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], character_count(row[i]));
+  }
+  for (const auto& row : table) {
+    for (size_t i = 0; i < row.size(); ++i) out += (i == 0 ? "" : "  ") + padded(row[i], widths[i], i > 0);
+    out += '\n';
+  }
+  return out;
+}
+
+}  // namespace
+
+const std::vector<ComparedQuantity>& compared_quantities() {
+  static const std::vector<ComparedQuantity> kQuantities = {
+      {"accuracy", "", Better::kHigher, field<&RunSummary::accuracy>, percent},
+      {"upload / client", "bytes", Better::kLower, field<&RunSummary::upload_bytes_per_client>, human_bytes},
+      {"download / client", "bytes", Better::kLower, field<&RunSummary::download_bytes_per_client>,
+       human_bytes},
+      {"total upload", "bytes", Better::kLower, field<&RunSummary::total_upload_bytes>, human_bytes},
+      {"model", "bytes", Better::kLower, field<&RunSummary::model_bytes>, human_bytes},
+      {"training", "seconds", Better::kLower, field<&RunSummary::train_seconds>, human_seconds},
+      {"aggregation", "seconds", Better::kLower, field<&RunSummary::aggregation_seconds>, human_seconds},
+      {"evaluation", "seconds", Better::kLower, field<&RunSummary::evaluation_seconds>, human_seconds},
+      {"wall time", "seconds", Better::kLower, field<&RunSummary::wall_seconds>, human_seconds},
+  };
+  return kQuantities;
+}
+
+std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity) {
+  std::vector<size_t> best;
+  double best_value = 0;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const std::optional<double> value = quantity.value(runs[i]);
+    if (!value) continue;
+    const bool beats = quantity.better == Better::kHigher ? *value > best_value : *value < best_value;
+    if (best.empty() || beats) {
+      best = {i};
+      best_value = *value;
+    } else if (*value == best_value) {
+      best.push_back(i);
+    }
+  }
+  return best;
+}
+
+std::vector<std::string> run_labels(const std::vector<RunFolder>& runs) {
+  std::vector<std::string> labels;
+  for (const RunFolder& run : runs) {
+    const auto same_name = [&](const RunFolder& other) { return other.summary.name == run.summary.name; };
+    const bool is_unique = std::count_if(runs.begin(), runs.end(), same_name) == 1;
+    const std::string& name = run.summary.name;
+    labels.push_back(is_unique ? name : fmt::format("{} ({})", name, run.folder.string()));
+  }
+  return labels;
+}
+
+std::string comparison_text(const std::vector<RunFolder>& runs) {
+  Table table;
+  std::vector<std::string>& head = table.emplace_back();
+  head.emplace_back("run");
+  for (const ComparedQuantity& quantity : compared_quantities()) head.push_back(quantity.name);
+  const std::vector<std::string> labels = run_labels(runs);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    std::vector<std::string> row = {labels[i]};
+    for (const ComparedQuantity& quantity : compared_quantities()) {
+      const std::optional<double> value = quantity.value(runs[i]);
+      row.push_back(value ? quantity.text(*value) : "–");
+    }
+    table.push_back(std::move(row));
+  }
+  return aligned(table);
+}
+
+}  // namespace bitfed

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bitfed/report/run_folder.h"
+
+namespace bitfed {
+
+enum class Better { kHigher, kLower };
+
+// One column of the table that sets runs side by side.
+struct ComparedQuantity {
+  std::string name;
+  std::string unit;  // of the exact value: "bytes", "seconds", "" for a fraction
+  Better better = Better::kLower;
+  std::optional<double> (*value)(const RunFolder&);
+  std::string (*text)(double);  // for people
+};
+
+// The columns, in order.
+const std::vector<ComparedQuantity>& compared_quantities();
+
+// The runs that are best in this quantity, in order: several where they share it, none where no run has it.
+std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity);
+
+// What to call each run: its name, and its folder too where several share the name.
+std::vector<std::string> run_labels(const std::vector<RunFolder>& runs);
+
+// The comparison as lines with aligned columns, for a terminal.
+std::string comparison_text(const std::vector<RunFolder>& runs);
+
+}  // namespace bitfed

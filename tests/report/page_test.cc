@@ -1,0 +1,121 @@
+#include "bitfed/report/page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "tests/report/xml_check.h"
+
+namespace bitfed {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::string kHostile = "<script>alert('1')</script>\"&<img src=x onerror=y>";
+
+RunFolder hostile_run() {
+  RunFolder run;
+  run.folder = kHostile;
+  RunSummary& s = run.summary;
+  s.name = s.method = s.method_description = s.model = s.dataset = s.partition = kHostile;
+  s.version = s.isa = s.model_sha256 = kHostile;
+  s.class_names = {kHostile, kHostile};
+  s.notes = {kHostile};
+  s.confusion_matrix = {{3, 1}, {0, 4}};
+  s.client_class_counts = {{1, 2}, {3, 4}};
+  s.accuracy = 0.875;
+  s.upload_bytes_per_client = 48213;
+  s.wall_seconds = 26.4;
+  run.recipe = kHostile + "</pre></details>";
+  run.clients = {{.round = 1, .client = kHostile, .samples = 3}};
+  TsetlinMember member;
+  member.shape = {.height = 3, .width = 3, .planes = 1, .patch_height = 2, .patch_width = 2};
+  member.clauses = 1;
+  member.actions = BitMatrix(2, member.shape.literals());
+  member.actions.set(0, 3, true);
+  member.weights = {7, 1};
+  member.bias = {0, 0};
+  run.machines = {member};
+  return run;
+}
+
+// Only tags that the page itself writes, and nothing that would be fetched or run.
+void expect_harmless(const std::string& page) {
+  EXPECT_THAT(page, Not(HasSubstr("<script")));
+  EXPECT_THAT(page, Not(HasSubstr("<img")));
+  EXPECT_THAT(page, Not(HasSubstr("</pre></details></pre>")));
+  EXPECT_THAT(page, Not(HasSubstr("src=\"")));
+  EXPECT_THAT(page, Not(HasSubstr("@import")));
+  EXPECT_THAT(page, Not(HasSubstr("url(")));
+  static const std::regex kLink("(href|src)=\"([^#][^\"]*)\"");
+  EXPECT_FALSE(std::regex_search(page, kLink));
+  EXPECT_EQ(occurrences(page, "http"), occurrences(page, "xmlns=\"http://www.w3.org/2000/svg\""));
+}
+
+// The body, whose elements are all closed; the head has <meta>, and CSS is no markup.
+std::string body_of(const std::string& page) {
+  const size_t begin = page.find("<body>");
+  return page.substr(begin, page.find("</html>") - begin);
+}
+
+TEST(Page, EscapesEverythingFromOutside) {
+  const std::string one = report_page({hostile_run()});
+  expect_harmless(one);
+  EXPECT_THAT(one, HasSubstr("&lt;script&gt;"));
+  EXPECT_THAT(one, HasSubstr("Strongest clauses"));
+  const std::string two = report_page({hostile_run(), hostile_run()});
+  expect_harmless(two);
+  EXPECT_THAT(two, HasSubstr("2 runs compared"));
+}
+
+TEST(Page, IsWellFormed) {
+  for (const size_t count : {1, 2, 5}) {
+    const std::string body = body_of(report_page(std::vector<RunFolder>(count, hostile_run())));
+    EXPECT_EQ(xml_fault(std::regex_replace(body, std::regex(" open>"), ">")), "");
+  }
+}
+
+TEST(Page, ShowsNumbersForPeopleAndExactOnes) {
+  const std::string page = report_page({hostile_run()});
+  EXPECT_THAT(page, HasSubstr("<span title=\"48,213 bytes\">48.2 KB</span>"));
+  EXPECT_THAT(page, HasSubstr("<span title=\"0.875\">87.50 %</span>"));
+  EXPECT_THAT(page, HasSubstr("<span title=\"26.4 seconds\">26.4 s</span>"));
+}
+
+TEST(Page, LeavesOutWhatIsMissing) {
+  const std::string page = report_page({RunFolder{}});
+  EXPECT_EQ(xml_fault(body_of(page)), "");
+  for (const char* heading :
+       {"Notes", "Clients", "Confusion matrix", "Who holds what", "clauses</h3>", "Recipe"}) {
+    EXPECT_THAT(body_of(page), Not(HasSubstr(heading))) << heading;
+  }
+}
+
+TEST(Page, DrawsACurveOverRoundsAndBarsOfOne) {
+  RunFolder run;
+  run.summary.accuracy = 0.5;
+  run.rounds = {{.round = 1, .accuracy = 0.25}};
+  EXPECT_THAT(report_page({run}), Not(HasSubstr("Accuracy over rounds")));
+  run.rounds.push_back({.round = 2, .accuracy = 0.5});
+  EXPECT_THAT(report_page({run}), HasSubstr("Accuracy over rounds"));
+}
+
+TEST(Page, FoldsTheDetailsOfManyRuns) {
+  EXPECT_EQ(occurrences(report_page(std::vector<RunFolder>(3)), " open>"), 3u);
+  EXPECT_EQ(occurrences(report_page(std::vector<RunFolder>(4)), " open>"), 0u);
+}
+
+TEST(Page, OrdersClientsByNumber) {
+  RunFolder run;
+  for (const char* client : {"10", "2", "ward"}) run.clients.push_back({.round = 1, .client = client});
+  const std::string page = report_page({run});
+  const size_t two = page.find("<th scope=\"row\">2<");
+  const size_t ten = page.find("<th scope=\"row\">10<");
+  EXPECT_LT(two, ten);
+  EXPECT_LT(ten, page.find("<th scope=\"row\">ward<"));
+}
+
+}  // namespace
+}  // namespace bitfed
