@@ -12,7 +12,7 @@ namespace bitfed {
 namespace {
 
 // Skips, and says so, where the data set is not on the search path.
-#define LOAD_OR_SKIP(split, name)                                                            \
+#define LOAD_OR_SKIP(split, name)                                                             \
   if (!find_dataset(find_entry(name), "")) GTEST_SKIP() << name << " is not on this machine"; \
   const DataSplit split = load_dataset(name, "")
 
