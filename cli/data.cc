@@ -106,7 +106,7 @@ struct Options {
 }  // namespace
 
 void add_data(CLI::App& app) {
-  CLI::App* data = app.add_subcommand("data", "List, describe and download data sets");
+  CLI::App* data = app.add_subcommand("data", "List, describe, download and partition data sets");
   data->footer(kSearchPathHelp);
   data->require_subcommand(1);
   const auto options = std::make_shared<Options>();
@@ -137,6 +137,8 @@ void add_data(CLI::App& app) {
       "A file gets its final name only once its published sum is right. $BITFED_MIRROR names another\n"
       "server that offers the same paths, for example http://mirror.example:8080.");
   fetch_command->callback([options] { fetch(options->name, options->data_dir); });
+
+  add_data_partition(*data);
 }
 
 }  // namespace bitfed::cli

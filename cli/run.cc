@@ -7,6 +7,7 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
+#include "bitfed/report/humanise.h"
 #include "bitfed/report/page.h"
 #include "bitfed/report/run_folder.h"
 #include "bitfed/simulation/experiment.h"
@@ -39,12 +40,6 @@ struct RunArguments {
   bool quiet = false;
 };
 
-std::string bytes_text(const Event& bytes) {
-  const double value = bytes.get<double>();
-  if (value < 1e3) return fmt::format("{} B", bytes.get<uint64_t>());
-  return value < 1e6 ? fmt::format("{:.1f} KB", value / 1e3) : fmt::format("{:.2f} MB", value / 1e6);
-}
-
 void print_summary(const Event& summary, const std::filesystem::path& folder) {
   const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<18} {}\n", name, value); };
   fmt::print("{}\n", summary["name"].get<std::string>());
@@ -54,9 +49,9 @@ void print_summary(const Event& summary, const std::filesystem::path& folder) {
   if (summary["validation_accuracy"].is_number()) {
     row("validation", fmt::format("{:.2f} %", 100 * summary["validation_accuracy"].get<double>()));
   }
-  row("upload a client", fmt::format("{} a round", bytes_text(summary["upload_bytes_per_client"])));
-  row("download a client", fmt::format("{} a round", bytes_text(summary["download_bytes_per_client"])));
-  row("model", bytes_text(summary["model_bytes"]));
+  row("upload a client", fmt::format("{} a round", human_bytes(summary["upload_bytes_per_client"])));
+  row("download a client", fmt::format("{} a round", human_bytes(summary["download_bytes_per_client"])));
+  row("model", human_bytes(summary["model_bytes"]));
   row("training", fmt::format("{:.1f} s of one core, {:.0f} samples/s{}", summary["train_seconds"].get<double>(),
                               summary["train_samples_per_second"].get<double>(),
                               summary["reused_uploads"].get<uint64_t>() > 0 ? " (reused)" : ""));
@@ -96,7 +91,7 @@ void run(const RunArguments& arguments) {
                 "stopped; finished uploads and rounds are kept: the same command with --resume goes on");
   }
   progress.reset();
-  write_file_atomically(result.folder / "report.html", report_page({read_run_folder(result.folder)}));
+  write_file_atomically(result.folder / "report.html", report_page({read_run_with_model(result.folder)}));
   if (arguments.json) {
     fmt::print("{}\n", result.summary.dump(1));
   } else {

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code code;
   return fs::exists(path, code);
 }
@@ -41,14 +41,14 @@ RunFolderWriter::RunFolderWriter(fs::path folder, const std::string& recipe, Exi
   create_folders(checkpoint());
   lock();
   const fs::path recipe_file = folder_ / "recipe.toml";
-  if (exists(recipe_file)) {
+  if (is_there(recipe_file)) {
     if (existing == Existing::kRefuse) {
       throw input_error("{}: holds a run already; --resume goes on with it, --overwrite replaces it",
                         folder_.string());
     }
     if (existing == Existing::kOverwrite) remove_run(folder_);
   }
-  if (exists(recipe_file)) {
+  if (is_there(recipe_file)) {
     if (const std::string before = read_text_file(recipe_file); before != recipe) {
       throw input_error("{}: the run was begun with another recipe: {}", recipe_file.string(),
                         first_difference(before, recipe));
@@ -64,7 +64,7 @@ RunFolderWriter::~RunFolderWriter() {
   if (lock_ >= 0) close(lock_);
 }
 
-bool RunFolderWriter::is_finished() const { return exists(folder_ / "summary.json"); }
+bool RunFolderWriter::is_finished() const { return is_there(folder_ / "summary.json"); }
 
 void RunFolderWriter::lock() {
   const fs::path file = checkpoint() / "lock";
@@ -79,7 +79,7 @@ void RunFolderWriter::lock() {
 void RunFolderWriter::open_log() {
   const fs::path file = folder_ / "events.jsonl";
   // A crash may have cut the last line short; the log goes on after the last whole one.
-  if (exists(file)) {
+  if (is_there(file)) {
     const std::string text = read_text_file(file);
     const size_t whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
     std::error_code code;

@@ -1,0 +1,113 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bitfed/base/error.h"
+#include "bitfed/bits/kernels.h"
+#include "bitfed/model/booleanizer_json.h"
+#include "bitfed/report/clause_logic.h"
+#include "bitfed/report/humanise.h"
+#include "bitfed/tsetlin/compiled_clauses.h"
+#include "bitfed/zoo/zoo.h"
+#include "cli/commands.h"
+#include "cli/model_file.h"
+
+namespace bitfed::cli {
+namespace {
+
+struct InspectArguments {
+  std::string model;
+  size_t clauses = 3;
+  bool json = false;
+};
+
+uint64_t included_literals(const TsetlinMember& member, size_t class_count) {
+  return CompiledClauses(member, class_count).literal_count();
+}
+
+// Clauses that can fire: with a literal and a weight.
+size_t live_clauses(const TsetlinMember& member) {
+  size_t live = 0;
+  for (size_t row = 0; row < member.weights.size(); ++row) {
+    live += member.weights[row] != 0 && kernels().count_bits(member.actions.row(row), member.actions.stride()) > 0;
+  }
+  return live;
+}
+
+uint64_t member_bytes(const TsetlinMember& member) {
+  return member.actions.rows() * ((member.actions.columns() + 7) / 8 + sizeof(int32_t));
+}
+
+nlohmann::ordered_json member_json(const TsetlinMember& member, size_t class_count) {
+  const uint64_t literals = included_literals(member, class_count);
+  return {{"booleanizer", booleanizer_to_json(member.booleanizer)},
+          {"patch", {member.shape.patch_height, member.shape.patch_width}},
+          {"patches", member.shape.patches()},
+          {"clauses_per_class", member.clauses},
+          {"live_clauses", live_clauses(member)},
+          {"literals", member.shape.literals()},
+          {"included_literals", literals},
+          {"bytes", member_bytes(member)},
+          {"binary_ops", literals * member.shape.patches()}};
+}
+
+void print_members(const TsetlinModel& model) {
+  fmt::print("\n  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16} {:>10} {:>12}\n", "machine", "booleanizer", "patch",
+             "clauses a class", "live clauses", "literals a clause", "bytes", "one-bit ops");
+  for (size_t i = 0; i < model.members().size(); ++i) {
+    const TsetlinMember& member = model.members()[i];
+    const uint64_t literals = included_literals(member, model.class_count());
+    const size_t live = live_clauses(member);
+    fmt::print("  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16.1f} {:>10} {:>12}\n", i + 1, member.booleanizer.kind,
+               fmt::format("{} x {}", member.shape.patch_height, member.shape.patch_width), member.clauses, live,
+               live == 0 ? 0 : static_cast<double>(literals) / static_cast<double>(live),
+               human_bytes(static_cast<double>(member_bytes(member))),
+               human_count(static_cast<double>(literals * member.shape.patches())));
+  }
+}
+
+void inspect(const InspectArguments& arguments) {
+  const ModelFile file = read_model_file(arguments.model);
+  const ModelCosts costs = file.model->costs();
+  const auto* tsetlin = dynamic_cast<const TsetlinModel*>(file.model.get());
+  if (arguments.json) {
+    nlohmann::ordered_json json = {{"name", file.name},
+                                   {"classes", file.class_names},
+                                   {"model_sha256", file.sha256},
+                                   {"model_bytes", costs.bytes},
+                                   {"flops", costs.flops},
+                                   {"binary_ops", costs.binary_ops},
+                                   {"machines", nlohmann::ordered_json::array()}};
+    for (const TsetlinMember& member : tsetlin->members()) {
+      json["machines"].push_back(member_json(member, tsetlin->class_count()));
+    }
+    fmt::print("{}\n", json.dump(1));
+    return;
+  }
+  fmt::print("{}\n  classes       {}\n  size          {}\n  a prediction  {} one-bit operations, {} real ones\n  sha256        {}\n",
+             file.name.empty() ? arguments.model : file.name, file.class_names.size(),
+             human_bytes(static_cast<double>(costs.bytes)), human_count(static_cast<double>(costs.binary_ops)),
+             human_count(static_cast<double>(costs.flops)), file.sha256);
+  print_members(*tsetlin);
+  if (arguments.clauses == 0) return;
+  fmt::print("\nThe strongest clauses: weight, where in the image, what must hold in the patch; p(row, column)\n\n");
+  for (const std::string& line : strongest_clauses_text(*tsetlin, file.class_names, arguments.clauses)) {
+    fmt::print("{}\n", line);
+  }
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app) {
+  auto arguments = std::make_shared<InspectArguments>();
+  CLI::App* command = app.add_subcommand("inspect", "Look into a model: sizes, operations, its clauses as logic");
+  command->add_option("MODEL", arguments->model, "A model.safetensors of a run")->required();
+  command->add_option("--clauses", arguments->clauses, "How many of each class's strongest clauses to show")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 100000u));
+  command->add_flag("--json", arguments->json, "One JSON document");
+  command->callback([arguments] { inspect(*arguments); });
+}
+
+}  // namespace bitfed::cli

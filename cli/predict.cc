@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bitfed/base/byte_io.h"
+#include "bitfed/base/error.h"
+#include "bitfed/data/catalog.h"
+#include "bitfed/data/csv.h"
+#include "cli/commands.h"
+#include "cli/model_file.h"
+
+namespace bitfed::cli {
+namespace {
+
+struct PredictArguments {
+  std::string model;
+  std::string data;
+  std::string data_dir;
+  std::string label;
+  std::string person;
+  std::string out;
+  unsigned threads = 0;
+  bool json = false;
+};
+
+// A built-in set's test part, or all rows of a CSV file.
+Dataset load(const PredictArguments& arguments) {
+  const std::vector<DatasetEntry>& known = datasets();
+  const bool built_in = std::any_of(known.begin(), known.end(),
+                                    [&](const DatasetEntry& entry) { return entry.name == arguments.data; });
+  if (built_in) return load_dataset(arguments.data, arguments.data_dir).test;
+  std::error_code code;
+  if (!std::filesystem::exists(arguments.data, code)) find_entry(arguments.data);  // throws, with the nearest name
+  if (arguments.label.empty()) {
+    throw input_error("--data {}: a CSV file needs --label, the column with the classes", arguments.data);
+  }
+  return load_csv(arguments.data, {arguments.label, arguments.person, {}});
+}
+
+// A table may show fewer classes than the model knows, and in another order: its labels become the model's.
+void match_classes(const ModelFile& file, Dataset* data) {
+  std::vector<uint16_t> translated;
+  for (const std::string& name : data->class_names) {
+    const auto found = std::find(file.class_names.begin(), file.class_names.end(), name);
+    if (found == file.class_names.end()) {
+      throw input_error("{}: class '{}' is not one that the model knows", data->name, name);
+    }
+    translated.push_back(static_cast<uint16_t>(found - file.class_names.begin()));
+  }
+  for (uint16_t& label : data->labels) label = translated[label];
+  data->class_names = file.class_names;
+}
+
+std::string quoted(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string result = "\"";
+  for (const char c : text) result += c == '"' ? "\"\"" : std::string(1, c);
+  return result + "\"";
+}
+
+void write_csv(const std::string& path, const ModelFile& file, const Dataset& data,
+               const std::vector<uint16_t>& predicted) {
+  std::string text = "sample,predicted,true\n";
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    text += fmt::format("{},{},{}\n", i, quoted(file.class_names[predicted[i]]),
+                        quoted(file.class_names[data.labels[i]]));
+  }
+  write_file_atomically(path, text);
+}
+
+void predict_file(const PredictArguments& arguments) {
+  const ModelFile file = read_model_file(arguments.model);
+  Dataset data = load(arguments);
+  match_classes(file, &data);
+  ThreadPool pool(arguments.threads);
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<uint16_t> predicted = predict(*file.model, data, pool);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  size_t right = 0;
+  for (size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == data.labels[i];
+  const double accuracy = static_cast<double>(right) / static_cast<double>(std::max<size_t>(1, predicted.size()));
+  if (!arguments.out.empty()) write_csv(arguments.out, file, data, predicted);
+  if (arguments.json) {
+    const nlohmann::ordered_json json = {{"model", arguments.model}, {"data", arguments.data},
+                                         {"samples", predicted.size()}, {"accuracy", accuracy},
+                                         {"seconds", seconds}};
+    fmt::print("{}\n", json.dump(1));
+  } else {
+    fmt::print("{} of {} right: {:.2f} %  ({:.0f} samples/s on {} threads)\n", right, predicted.size(), 100 * accuracy,
+               static_cast<double>(predicted.size()) / std::max(seconds, 1e-9), pool.size());
+  }
+}
+
+}  // namespace
+
+void add_predict(CLI::App& app) {
+  auto arguments = std::make_shared<PredictArguments>();
+  CLI::App* command = app.add_subcommand("predict", "Predict with a model and say how often it is right");
+  command->add_option("MODEL", arguments->model, "A model.safetensors of a run")->required();
+  command->add_option("--data", arguments->data, "A data set (its test part), or a CSV file")
+      ->type_name("NAME-or-FILE")
+      ->required();
+  command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
+  command->add_option("--label", arguments->label, "CSV: the column with the classes");
+  command->add_option("--person", arguments->person, "CSV: the column with the person, which is no input");
+  command->add_option("--out", arguments->out, "Write every prediction to this CSV file")->type_name("FILE.csv");
+  command->add_option("--threads", arguments->threads, "Default: one per processor")->check(CLI::Range(1u, 4096u));
+  command->add_flag("--json", arguments->json, "One JSON document");
+  command->callback([arguments] { predict_file(*arguments); });
+}
+
+}  // namespace bitfed::cli
