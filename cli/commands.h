@@ -9,7 +9,7 @@ namespace bitfed::cli {
 void add_run(CLI::App& app);
 void add_report(CLI::App& app);
 void add_data(CLI::App& app);
-void add_data_partition(CLI::App& data);  // partition, beneath data
+void add_data_partition(CLI::App& data);  // a subcommand of data
 void add_inspect(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_listings(CLI::App& app);  // methods, models, datasets
