@@ -8,11 +8,11 @@
 namespace bitfed {
 namespace {
 
-constexpr double kWidth = 540;
+constexpr double kWidth = 460;
 constexpr double kRow = 30;
 constexpr double kThickness = 16;
 constexpr double kCharacter = 6.8;  // the width of one, about, at the size of the labels
-constexpr size_t kLongestLabel = 30;
+constexpr size_t kLongestLabel = 26;
 
 template <typename Text>
 double widest(const std::vector<Bar>& bars, Text text) {

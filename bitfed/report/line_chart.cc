@@ -13,8 +13,8 @@
 namespace bitfed {
 namespace {
 
-constexpr double kWidth = 540;
-constexpr Box kPlot{50, 14, 474, 236};
+constexpr double kWidth = 480;
+constexpr Box kPlot{50, 14, 414, 236};
 constexpr double kLegendTop = 304;
 constexpr double kLegendRow = 20;
 constexpr size_t kMostMarkers = 30;  // more would hide the line
@@ -128,7 +128,7 @@ class Canvas {
     const double at = kLegendTop + kLegendRow * static_cast<double>(index);
     svg_.line({kPlot.x, at}, {kPlot.x + 22, at}, series_paint(index),
               {.width = 3, .dash = series_dash(index)});
-    svg_.text({kPlot.x + 32, at + 4}, shorten(chart_.series[index].name, 52));
+    svg_.text({kPlot.x + 32, at + 4}, shorten(chart_.series[index].name, 44));
     svg_.text({kPlot.x + kPlot.width, at + 4}, last, {.anchor = Anchor::kEnd, .bold = true});
   }
 

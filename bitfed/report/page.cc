@@ -35,7 +35,7 @@ std::string description(const RunSummary& summary) {
 }
 
 std::string chart_card(std::string_view heading, const std::string& svg) {
-  return svg.empty() ? "" : card(heading, fmt::format("<div class=\"picture\">{}</div>", svg));
+  return svg.empty() ? "" : card(heading, fmt::format("<div class=\"picture chart\">{}</div>", svg));
 }
 
 // `first` stands above the notes, beside the costs.

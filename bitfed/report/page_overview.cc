@@ -43,7 +43,7 @@ std::vector<Figure> figures_of_one(const RunSummary& summary) {
       {"Model size", bytes_html(as_number(summary.model_bytes)),
        note("{} bit operations a prediction", as_number(summary.binary_ops), human_count)},
       {"Time", seconds_html(summary.wall_seconds),
-       note("{} of training, summed over clients", summary.train_seconds, human_seconds)},
+       note("training, summed: {}", summary.train_seconds, human_seconds)},
   };
 }
 

@@ -39,7 +39,8 @@ std::string time_bars(const RunSummary& summary) {
   if (summary.train_seconds) bars.push_back(time_bar("Training, all clients", *summary.train_seconds));
   if (summary.aggregation_seconds) bars.push_back(time_bar("Aggregation", *summary.aggregation_seconds));
   if (summary.evaluation_seconds) bars.push_back(time_bar("Evaluation", *summary.evaluation_seconds));
-  return bars.empty() ? "" : picture(bar_chart("Time by step", bars));
+  return bars.empty() ? ""
+                      : fmt::format("<div class=\"picture chart\">{}</div>", bar_chart("Time by step", bars));
 }
 
 // A client's records over all rounds.
@@ -177,6 +178,7 @@ std::string clauses_card(const RunFolder& run) {
   return card("Strongest clauses",
               "<p class=\"key\"><span><i class=\"swatch one\"></i>must be 1</span>"
               "<span><i class=\"swatch zero\"></i>must be 0</span><span><i class=\"swatch\"></i>either</span>"
+              "<span><i class=\"swatch both\"></i>both at once: never fires</span>"
               "<span><i class=\"swatch where\"></i>where in the image the patch may lie</span></p>"
               "<div class=\"clause-grid\">" +
                   pictures + "</div>",

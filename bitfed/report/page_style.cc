@@ -21,7 +21,7 @@ a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
 .eyebrow{color:var(--muted);font-size:13px;letter-spacing:.04em;margin:0 0 6px}
 .facts{color:var(--muted)}
 .facts span{display:inline-block}
-.facts span+span::before{content:"·";margin:0 .55em;color:var(--muted)}
+.facts span:not(:last-child)::after{content:"·";margin:0 .55em}
 .tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:16px;margin:28px 0 16px}
 .tile,.card{background:var(--surface);border:1px solid var(--grid);border-radius:10px}
 .tile{padding:16px 18px;margin:0}
@@ -35,6 +35,7 @@ a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
 .card>p,.card>.key{color:var(--muted);font-size:13px;margin:-8px 0 14px}
 .picture{overflow-x:auto}
 .picture svg{display:block;max-width:100%;height:auto}
+.chart svg{width:100%}
 .wide .picture svg{min-width:720px;margin:0 auto}
 .stack>*+*{margin-top:16px}
 .column{display:flex;flex-direction:column;gap:16px;min-width:0}
@@ -59,6 +60,7 @@ td.part{background:linear-gradient(var(--accent),var(--accent)) right 10px botto
 .swatch{display:inline-block;width:12px;height:12px;margin:0 6px 0 0;vertical-align:-1px;border:1px solid var(--muted)}
 .key span{margin-right:18px;white-space:nowrap;display:inline-block}
 .one{background:var(--ink)}.zero{background:var(--contrast);border-color:var(--contrast)}
+.both{background:repeating-linear-gradient(-45deg,var(--contrast) 0 1px,transparent 1px 4px)}
 .where{border-color:var(--accent);background:color-mix(in srgb,var(--accent) 22%,transparent)}
 .clause-grid{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(480px,100%),1fr));gap:22px 28px}
 .clauses{display:grid;grid-template-columns:repeat(auto-fill,minmax(154px,1fr));gap:8px 12px;align-content:start;

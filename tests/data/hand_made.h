@@ -44,7 +44,7 @@ inline Bytes deflated(std::span<const uint8_t> bytes, int window_bits) {
   stream.next_out = packed.data();
   stream.avail_out = static_cast<uInt>(packed.size());
   EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(packed.size() - stream.avail_out);
+  packed.erase(packed.end() - stream.avail_out, packed.end());
   deflateEnd(&stream);
   return packed;
 }

@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -25,12 +26,11 @@ void check(const bitfed::Dataset& dataset) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  for (const char* person : {"", "p", "p,q"}) {
-    try {
-      check(bitfed::parse_csv(text, "fuzz", {.label = "l", .person = person, .ignore = {}}));
-    } catch (const bitfed::Error& error) {
-      if (std::strchr(error.what(), '\n') != nullptr) __builtin_trap();  // a message is one line
-    }
+  const char* person = std::array{"", "p", "p,q"}[size % 3];
+  try {
+    check(bitfed::parse_csv(text, "fuzz", {.label = "l", .person = person, .ignore = {}}));
+  } catch (const bitfed::Error& error) {
+    if (std::strchr(error.what(), '\n') != nullptr) __builtin_trap();  // a message is one line
   }
   return 0;
 }

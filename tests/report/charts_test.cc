@@ -17,11 +17,11 @@ using testing::Not;
 
 constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
-// The plot is 474 wide from x = 50 and 236 high from y = 14.
+// The plot is 414 wide from x = 50 and 236 high from y = 14.
 TEST(LineChart, PlacesPoints) {
   const std::string svg = line_chart({"t", "round", {{"run", {{1, 0.0}, {2, 0.5}, {3, 1.0}}}}});
   EXPECT_EQ(xml_fault(svg), "");
-  EXPECT_THAT(svg, HasSubstr(R"(points="50,250 287,132 524,14")"));
+  EXPECT_THAT(svg, HasSubstr(R"(points="50,250 257,132 464,14")"));
   EXPECT_EQ(occurrences(svg, "<circle"), 3u);
   EXPECT_THAT(svg, HasSubstr(">100 %<"));
   EXPECT_THAT(svg, HasSubstr(">100.00 %<"));  // the last value, in the legend
@@ -30,14 +30,14 @@ TEST(LineChart, PlacesPoints) {
 TEST(LineChart, PassesOverWhatWasNotMeasured) {
   const std::string svg = line_chart({"t", "round", {{"run", {{1, 0.0}, {2, kNotMeasured}, {3, 1.0}}}}});
   EXPECT_EQ(xml_fault(svg), "");
-  EXPECT_THAT(svg, HasSubstr(R"(points="50,250 524,14")"));
+  EXPECT_THAT(svg, HasSubstr(R"(points="50,250 464,14")"));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
 TEST(LineChart, OnePointLiesInTheMiddle) {
   const std::string svg = line_chart({"t", "round", {{"run", {{1, 0.8}}}}});
   EXPECT_EQ(xml_fault(svg), "");
-  EXPECT_THAT(svg, HasSubstr(R"(<circle cx="287")"));
+  EXPECT_THAT(svg, HasSubstr(R"(<circle cx="257")"));
   EXPECT_THAT(svg, Not(HasSubstr("<polyline")));
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
@@ -69,12 +69,12 @@ TEST(LineChart, FlatAtTheBounds) {
   }
 }
 
-// Labels of 1 character and texts of 1: 6.8 + 12 to the left, 6.8 + 14 to the right leave 500.4 of 540.
+// Labels of 1 character and texts of 1: 6.8 + 12 to the left, 6.8 + 14 to the right leave 420.4 of 460.
 TEST(BarChart, ScalesToTheLargest) {
   const std::string svg = bar_chart("t", {{"a", 2, "2", "two"}, {"b", 1, "1", "one"}});
   EXPECT_EQ(xml_fault(svg), "");
-  EXPECT_THAT(svg, HasSubstr(R"(<rect x="18.8" y="11" width="500.4" height="16" class="f-series-1")"));
-  EXPECT_THAT(svg, HasSubstr(R"(<rect x="18.8" y="41" width="250.2" height="16" class="f-series-1")"));
+  EXPECT_THAT(svg, HasSubstr(R"(<rect x="18.8" y="11" width="420.4" height="16" class="f-series-1")"));
+  EXPECT_THAT(svg, HasSubstr(R"(<rect x="18.8" y="41" width="210.2" height="16" class="f-series-1")"));
 }
 
 TEST(BarChart, EdgeCases) {
