@@ -59,6 +59,50 @@ std::string kind_of(const toml::node& node) {
   }
 }
 
+// A value on one line. The library's own writer gives 0.1 as 0.10000000000000001.
+std::string value_text(const toml::node& node) {
+  if (const auto* number = node.as_floating_point()) {
+    const std::string text = fmt::format("{}", **number);
+    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+  }
+  if (const toml::array* array = node.as_array()) {
+    Path elements;
+    for (const toml::node& element : *array) elements.push_back(value_text(element));
+    return fmt::format("[{}]", fmt::join(elements, ", "));
+  }
+  std::ostringstream out;
+  out << toml::node_view<const toml::node>(&node);
+  return out.str();
+}
+
+bool is_array_of_tables(const toml::node& node) {
+  return node.is_array() && !node.as_array()->empty() && node.as_array()->get(0)->is_table();
+}
+
+// The table's values, then the tables within it, each under a header with its whole path.
+void write_table(const toml::table& table, const Path& path, std::string* text) {
+  const auto inner_path = [&](const toml::key& key) {
+    Path inner = path;
+    inner.emplace_back(key.str());
+    return inner;
+  };
+  for (const auto& [key, node] : table) {
+    if (!node.is_table() && !is_array_of_tables(node)) *text += fmt::format("{} = {}\n", key.str(), value_text(node));
+  }
+  for (const auto& [key, node] : table) {
+    const Path inner = inner_path(key);
+    if (node.is_table()) {
+      *text += fmt::format("\n[{}]\n", dotted(inner));
+      write_table(*node.as_table(), inner, text);
+    } else if (is_array_of_tables(node)) {
+      for (const toml::node& element : *node.as_array()) {
+        *text += fmt::format("\n[[{}]]\n", dotted(inner));
+        write_table(*element.as_table(), inner, text);
+      }
+    }
+  }
+}
+
 }  // namespace
 
 struct Config::Document {
@@ -327,14 +371,18 @@ std::vector<int64_t> Config::integers(std::string_view key, const std::vector<in
   return values;
 }
 
+void Config::permit(std::span<const std::string> keys) const {
+  for (const std::string& key : keys) document_->ask(full_path(key));
+}
+
 void Config::reject_unknown_keys() const {
   document_->reject_unknown(document_->root, {});
 }
 
 std::string Config::resolved() const {
-  std::ostringstream out;
-  out << document_->in_effect << '\n';
-  return out.str();
+  std::string text;
+  write_table(document_->in_effect, {}, &text);
+  return text;
 }
 
 std::string Config::resolved(std::span<const std::string> parts) const {
@@ -342,9 +390,9 @@ std::string Config::resolved(std::span<const std::string> parts) const {
   for (const std::string& part : parts) {
     if (const toml::node* node = document_->in_effect.get(part)) chosen.insert_or_assign(part, *node);
   }
-  std::ostringstream out;
-  out << chosen << '\n';
-  return out.str();
+  std::string text;
+  write_table(chosen, {}, &text);
+  return text;
 }
 
 std::string Config::where(std::string_view key) const {

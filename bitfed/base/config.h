@@ -42,6 +42,10 @@ class Config {
   // The same reads without a fallback: an absent key is an error.
   std::string required_text(std::string_view key) const;
 
+  // Keys that mean nothing to this reader but may stand here, such as those of methods that are compared
+  // with this one on the same recipe. They are not part of the recipe as resolved.
+  void permit(std::span<const std::string> keys) const;
+
   // Throws for the first key that no read has asked for, with the nearest one that was.
   void reject_unknown_keys() const;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/base/names.h"
 #include "bitfed/base/random.h"
+#include "bitfed/data/legacy_random.h"
 
 namespace bitfed {
 namespace {
@@ -33,6 +35,8 @@ struct Task {
   const PartitionSpec& spec;
   Partition classes;  // class -> indices of its samples, ascending
   RandomStream stream;
+  uint64_t seed;
+  std::optional<LegacyRandom> legacy;  // allotment = "paper": the paper's own generator
 };
 
 Partition samples_by_class(const Dataset& train) {
@@ -167,7 +171,9 @@ Counts draw_balanced_counts(Task& task) {
   const std::vector<bool> open(task.spec.clients, true);
   std::vector<Shares> matrix;
   for (const auto& samples : task.classes) {
-    if (!samples.empty()) matrix.push_back(draw_shares(task.spec.alpha, open, task.stream));
+    if (samples.empty()) continue;
+    matrix.push_back(task.legacy ? task.legacy->dirichlet(task.spec.alpha, task.spec.clients)
+                                 : draw_shares(task.spec.alpha, open, task.stream));
   }
   const uint32_t steps = std::min((task.spec.clients + 1) / 2, kMaximumBalancingSteps);
   for (uint32_t step = 0; step < steps; ++step) {
@@ -228,6 +234,12 @@ Partition deal_dirichlet(Task& task) {
 
 // Contiguous blocks of each class, as in the paper's code.
 Partition deal_dirichlet_balanced(Task& task) {
+  if (task.spec.allotment == "paper") {
+    if (task.spec.alpha >= 1 || task.seed > UINT32_MAX) {
+      throw input_error("partition.allotment = \"paper\": expected an alpha below 1 and a seed below 2^32");
+    }
+    task.legacy.emplace(static_cast<uint32_t>(task.seed));
+  }
   return deal_counts(task, redraw(task, draw_balanced_counts, 1));
 }
 
@@ -421,7 +433,7 @@ PartitionSpec read_partition(const Config& config) {
   if (has_labels(spec)) {
     spec.labels = static_cast<uint32_t>(config.integer("labels", spec.labels, 1, kMaximumClasses));
   }
-  if (spec.kind == "classes") {
+  if (spec.kind == "classes" || spec.kind == "dirichlet-balanced") {
     spec.allotment = config.choice("allotment", spec.allotment, std::vector<std::string>{"random", "paper"});
   }
   return spec;
@@ -430,7 +442,7 @@ PartitionSpec read_partition(const Config& config) {
 Partition make_partition(const Dataset& train, const PartitionSpec& spec, uint64_t seed) {
   const Kind& kind = find_kind(spec.kind);
   check(spec, train);
-  Task task{train, spec, samples_by_class(train), RandomStream(StreamKey{seed, "partition"})};
+  Task task{train, spec, samples_by_class(train), RandomStream(StreamKey{seed, "partition"}), seed, {}};
   Partition partition = kind.deal(task);
   for (size_t client = 0; client < partition.size(); ++client) {
     if (partition[client].empty()) {

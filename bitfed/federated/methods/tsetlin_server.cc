@@ -122,6 +122,9 @@ std::vector<int64_t> read_budget(const Config& method, size_t specialists) {
 }
 
 std::unique_ptr<Method> make_one_shot_method(const MethodContext& context, Fuse fuse) {
+  // One recipe serves to compare the one-shot methods: each leaves the others' keys alone.
+  const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions", "normalise"};
+  context.recipe.section("method").permit(keys);
   return std::make_unique<OneShotMethod>(read_tsetlin_recipe(context), std::move(fuse));
 }
 
