@@ -56,13 +56,16 @@ class TsetlinMachine {
 
   void teach(size_t label, bool positive, Draws& draws);
   void evaluate(size_t label);
+  int64_t votes(size_t first_row) const;
   bool matches(size_t row, uint64_t* match);
   void type_one(size_t row, const uint64_t* match, bool fired, Draws& draws);
   void type_two(size_t row, const uint64_t* match, Draws& draws);
   void load_patch(const uint64_t* match, Draws& draws);
   void step(size_t row, const uint64_t* up, const uint64_t* down);
   void list_includes(size_t row);
+  uint64_t* position_mask(size_t row) { return position_masks_.data() + row * image_.blocks() * kBlockWords; }
 
+  const Kernels& kernels_;
   MachineOptions options_;
   PatchShape shape_;
   size_t class_count_;
@@ -70,12 +73,13 @@ class TsetlinMachine {
 
   AlignedVector<uint8_t> states_;       // row by row, 64 * words_ automata each; the padding stays 0
   BitMatrix actions_;                   // the automata's top bits
-  std::vector<uint16_t> includes_;      // row by row, room for all literals: the included ones
+  std::vector<uint16_t> includes_;      // row by row, room for all literals: the included ones of the content
   std::vector<uint16_t> include_count_;
   std::vector<int32_t> weights_;
 
   // The sample in hand.
   PatchLiterals image_;
+  AlignedVector<uint64_t> position_masks_;  // row by row: the patches that a clause's position literals allow
   std::vector<uint64_t> flat_image_;    // flat: the image's literals
   AlignedVector<uint64_t> matches_;     // of the class in hand, a clause each: where it matches
   std::vector<uint64_t> fired_;         // of the class in hand, a bit a clause
