@@ -91,7 +91,7 @@ void inspect(const InspectArguments& arguments) {
              human_count(static_cast<double>(costs.flops)), file.sha256);
   print_members(*tsetlin);
   if (arguments.clauses == 0) return;
-  fmt::print("\nThe strongest clauses: weight, where in the image, what must hold in the patch; p(row, column)\n\n");
+  fmt::print("\nThe strongest clauses: vote, where in the image, what must hold in the patch: p(row, column)\n\n");
   for (const std::string& line : strongest_clauses_text(*tsetlin, file.class_names, arguments.clauses)) {
     fmt::print("{}\n", line);
   }

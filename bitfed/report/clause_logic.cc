@@ -45,10 +45,6 @@ ClauseView view(const TsetlinMember& member, size_t member_index, size_t row) {
           .literals = included_literals(member, row)};
 }
 
-double vote(const ClauseView& clause) {
-  return clause.weight / static_cast<double>(clause.member->scale);
-}
-
 // Quantile bits lie column by column, a bit for each cut.
 std::string table_bit(const BooleanizerSpec& booleanizer, size_t bit, bool is_one) {
   for (size_t column = 0; column < booleanizer.cuts.size(); ++column) {
@@ -85,6 +81,11 @@ std::string position_text(const ClauseView& clause) {
 
 }  // namespace
 
+double ClauseView::vote() const {
+  // A scale of 0 is known only once samples are predicted.
+  return member->scale > 0 ? weight / static_cast<double>(member->scale) : weight;
+}
+
 bool ClauseView::must_be_one(size_t bit) const {
   return member->actions.get(row, member->shape.position_bits() + bit);
 }
@@ -113,7 +114,7 @@ std::vector<ClauseView> strongest_clauses(const std::vector<TsetlinMember>& memb
     }
   }
   std::stable_sort(found.begin(), found.end(),
-                   [](const ClauseView& a, const ClauseView& b) { return vote(a) > vote(b); });
+                   [](const ClauseView& a, const ClauseView& b) { return a.vote() > b.vote(); });
   found.resize(std::min(found.size(), count));
   return found;
 }
@@ -132,7 +133,7 @@ std::string clause_text(const ClauseView& clause, size_t literal_limit) {
   if (literals > literal_limit) content += fmt::format(" … ({} more)", literals - literal_limit);
   const std::string position = position_text(clause);
   const std::string_view colon = position.empty() || content.empty() ? "" : ": ";
-  return fmt::format("{:+}  {}{}{}", clause.weight, position, colon, content);
+  return fmt::format("{:+.3g}  {}{}{}", clause.vote(), position, colon, content);
 }
 
 std::vector<std::string> strongest_clauses_text(const std::vector<TsetlinMember>& members,

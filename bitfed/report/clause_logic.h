@@ -29,6 +29,9 @@ struct ClauseView {
   PositionRange x;
   size_t literals = 0;  // included ones, positions among them
 
+  // What the clause adds to its class's score when it fires.
+  double vote() const;
+
   // Whether a bit of the patch (content: row by row, then column, then plane) must be 1, must be 0.
   bool must_be_one(size_t bit) const;
   bool must_be_zero(size_t bit) const;
@@ -38,11 +41,11 @@ struct ClauseView {
 size_t class_count(const std::vector<TsetlinMember>& members);
 
 // The clauses that vote most for the class, over all members: not empty, positive weight, the largest
-// weight / scale first, the earlier one among equals.
+// vote first, the earlier one among equals.
 std::vector<ClauseView> strongest_clauses(const std::vector<TsetlinMember>& members, size_t class_index,
                                           size_t count);
 
-// "+37  y in 3..9, x in 0..4: p(0,2) & !p(4,1)": p(row, column) within the patch, with the plane as a
+// The vote, where, what: "+0.037  y in 3..9, x in 0..4: p(0,2) & !p(4,1)": p(row, column) within the patch, with the plane as a
 // third number where there are several; a table's bits as "column 3 > 0.5". After `literal_limit`
 // literals comes "… (12 more)".
 std::string clause_text(const ClauseView& clause, size_t literal_limit = 24);

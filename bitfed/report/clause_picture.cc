@@ -113,7 +113,7 @@ bool is_picture(const TsetlinMember& member) {
 }
 
 std::string caption(const ClauseView& clause, bool several_members) {
-  std::string text = fmt::format("<b>{:+}</b> {} literal{}", clause.weight, clause.literals,
+  std::string text = fmt::format("<b>{:+.3g}</b> {} literal{}", clause.vote(), clause.literals,
                                  clause.literals == 1 ? "" : "s");
   if (several_members) text += fmt::format(", machine {}", clause.member_index + 1);
   return text;
