@@ -23,15 +23,17 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, code);
 }
 
-// Removes what a run writes, and nothing else that may lie in the folder.
+// Removes what a run writes, and nothing else that may lie in the folder. The recipe goes last: as long as
+// anything of the old run is left, it says whose it is.
 void remove_run(const fs::path& folder) {
   std::error_code code;
-  for (const char* name : {"summary.json", "model.safetensors", "report.html", "events.jsonl", "recipe.toml"}) {
+  for (const char* name : {"summary.json", "model.safetensors", "report.html", "events.jsonl"}) {
     fs::remove(folder / name, code);
   }
   for (const auto& entry : fs::directory_iterator(folder / "checkpoint", code)) {
     if (entry.path().filename() != "lock") fs::remove_all(entry.path(), code);
   }
+  fs::remove(folder / "recipe.toml", code);
 }
 
 }  // namespace

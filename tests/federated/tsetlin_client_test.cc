@@ -129,8 +129,8 @@ TEST(TsetlinClientTest, AnotherTypeIsRefused) {
     State state;
     for (Tensor tensor : whole.tensors()) {
       if (tensor.name == changed.name) {
-        tensor.dtype = Dtype::kF64;
         tensor.bytes.resize(tensor.elements() * 8);
+        tensor.dtype = Dtype::kF64;
       }
       state.add(std::move(tensor));
     }

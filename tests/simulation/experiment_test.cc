@@ -241,14 +241,18 @@ TEST_F(ExperimentTest, ResumingAFinishedRunGivesItsSummary) {
   EXPECT_NE(overwritten["model_sha256"], first["model_sha256"]);
 }
 
-// Stopped after every number of clients, and resumed: the same model.
+// Stopped at several moments and resumed: the same model.
 TEST_F(ExperimentTest, StoppedAndResumed) {
   const std::vector<std::pair<std::string, std::string>> fedtm = {{"method.name", "fedtm"}, {"rounds", "2"}};
-  const std::string expected = run("undisturbed", fedtm).summary["model_sha256"];
-  for (int after = 0; after < 60; after += 13) {
+  int asked = 0;
+  ExperimentOptions options;
+  options.stop = [&] { return ++asked < 0; };
+  const std::string expected = run("undisturbed", fedtm, options).summary["model_sha256"];
+  const int all = asked;
+  for (int after = 0; after < all; after += all / 6) {
     const std::string name = "stopped-" + std::to_string(after);
-    int asked = 0;
-    ExperimentOptions options;
+    asked = 0;
+    options.existing = RunFolderWriter::Existing::kRefuse;
     options.stop = [&] { return ++asked > after; };
     EXPECT_EQ(error_text([&] { run(name, fedtm, options); }, Error::Kind::kStopped), "stopped") << after;
     options.stop = {};
