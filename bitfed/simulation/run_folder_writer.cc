@@ -86,7 +86,8 @@ void RunFolderWriter::open_log() {
 void RunFolderWriter::log(const Event& event) {
   Event stamped = event;
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  stamped["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", now);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+  stamped["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", seconds, (now - seconds).count());
   const std::string line = stamped.dump() + "\n";
   if (std::fwrite(line.data(), 1, line.size(), log_.get()) != line.size() || std::fflush(log_.get()) != 0) {
     throw failure("{}: cannot be written: {}", (folder_ / "events.jsonl").string(), std::strerror(errno));
