@@ -192,6 +192,32 @@ TEST(FedtmBankTest, AClassThatNobodySpeaksForNeverWins) {
   EXPECT_NEAR(all_scores(*model)[2 * 5], (-100.0 + 1) / 2 - 0.5, 1e-4);
 }
 
+// A composite in which one machine cannot tell class 1 from others and the other can: it may still win.
+TEST(FedtmBankTest, OneSilentMachineDoesNotSilenceTheOthers) {
+  const std::string composite =
+      "[model]\nname = \"ctm-composite\"\n"
+      "[[model.member]]\nclauses = 2\npatch = [1, 4]\n[[model.member]]\nclauses = 2\npatch = [1, 4]\n"
+      "[method]\nname = \"fedtm-bank\"\n";
+  // Class 0 wants pixel 0 and has a vote of -100 against pixel 1; class 1 wants pixel 1, class 2 is nobody's.
+  const std::vector<Bank> banks = {
+      {.label = 0, .samples = 100, .weights = {1, 100}, .clauses = {{0}, {1}}, .positive_mean = 1},
+      {.label = 1, .samples = 100, .weights = {1, 1}, .clauses = {{1}, {0}}, .positive_mean = 1}};
+  std::vector<Bank> blind = banks;
+  blind[1].positive_mean = -1;
+  State upload = upload_of(banks, kLiterals);
+  const State second = upload_of(blind, kLiterals);
+  for (Tensor tensor : second.tensors()) {
+    if (!tensor.name.starts_with("0.")) continue;
+    tensor.name[0] = '1';
+    upload.add(std::move(tensor));
+  }
+  const auto method = hand_made::method_of(composite, hand_made::images(kWidth, 3));
+  const auto model = hand_made::fuse(*method->make_server(), {upload});
+  ThreadPool pool(1);
+  const Dataset data = hand_made::images(kWidth, 3, {{1, 0, 0, 0}, {0, 1, 0, 0}, {1, 1, 0, 0}});
+  EXPECT_THAT(predict(*model, data, pool), ElementsAre(0, 1, 1));
+}
+
 // Room for two clauses: only the holder with the most samples keeps its pair; the lower client of equals.
 TEST(FedtmBankTest, MoreHoldersThanBudget) {
   const auto holder = [](uint32_t samples, size_t literal) {
