@@ -30,7 +30,8 @@ Dataset table(const std::vector<float>& first) {
 
 std::string recipe(const std::string& method) {
   return "[data]\nbooleanize = { kind = \"quantile\", bins = 4 }\n"
-         "[model]\nname = \"tm\"\nclauses = 4\n[client]\nepochs = 2\n[method]\nname = \"" + method + "\"\n";
+         "[model]\nname = \"tm\"\nclauses = 4\n[client]\nepochs = 2\n[method]\nname = \"" +
+         method + "\"\n";
 }
 
 State train(const Method& method, const State& broadcast, const Dataset& samples, uint32_t client) {
@@ -112,7 +113,8 @@ TEST_P(RoundZeroTest, FittedCutsOutliveARestart) {
 TEST_P(RoundZeroTest, BadAnswersAreRefused) {
   const auto method = hand_made::method_of(recipe(GetParam()), table({}));
   const auto server = method->make_server();
-  const auto refusal = [&](uint32_t samples, const std::vector<uint64_t>& shape, const std::vector<float>& values) {
+  const auto refusal = [&](uint32_t samples, const std::vector<uint64_t>& shape,
+                           const std::vector<float>& values) {
     State message;
     message.add_scalar<uint32_t>("samples", samples);
     message.add("quantiles", shape, values);
@@ -122,8 +124,10 @@ TEST_P(RoundZeroTest, BadAnswersAreRefused) {
   EXPECT_THAT(refusal(0, {2, 3}, {1, 2, 3, 1, 1, 1}), HasSubstr("'samples'"));
   EXPECT_THAT(refusal(4, {3, 2}, {1, 2, 3, 4, 5, 6}), HasSubstr("'quantiles'"));
   EXPECT_THAT(refusal(4, {2, 3}, {1, 3, 2, 1, 1, 1}), HasSubstr("ascend"));
-  EXPECT_THAT(refusal(4, {2, 3}, {1, 2, std::numeric_limits<float>::quiet_NaN(), 1, 1, 1}), HasSubstr("finite"));
-  EXPECT_THAT(refusal(4, {2, 3}, {1, 2, std::numeric_limits<float>::infinity(), 1, 1, 1}), HasSubstr("finite"));
+  EXPECT_THAT(refusal(4, {2, 3}, {1, 2, std::numeric_limits<float>::quiet_NaN(), 1, 1, 1}),
+              HasSubstr("finite"));
+  EXPECT_THAT(refusal(4, {2, 3}, {1, 2, std::numeric_limits<float>::infinity(), 1, 1, 1}),
+              HasSubstr("finite"));
   EXPECT_THAT(error_text([&] { server->accept(0, State()); }), HasSubstr("'samples'"));
 }
 

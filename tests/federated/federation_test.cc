@@ -87,7 +87,8 @@ class FakeServer : public ServerHalf {
 
 Bytes answer(const Bytes& broadcast, uint32_t round, uint32_t client) {
   State state;
-  state.add_scalar<int64_t>("answer", decode(broadcast, "broadcast").scalar<int64_t>("value") % 1000 * (client + 2) + round);
+  state.add_scalar<int64_t>(
+      "answer", decode(broadcast, "broadcast").scalar<int64_t>("value") % 1000 * (client + 2) + round);
   return encode(state);
 }
 
@@ -148,8 +149,9 @@ class FederationTest : public testing::Test {
         options_, server, transport,
         [&](const Model& model) {
           steps.step();
-          return Event{{"accuracy", 1.0 / static_cast<double>(1 + dynamic_cast<const FakeModel&>(model).value)},
-                       {"confusion_matrix", {{1}}}};
+          return Event{
+              {"accuracy", 1.0 / static_cast<double>(1 + dynamic_cast<const FakeModel&>(model).value)},
+              {"confusion_matrix", {{1}}}};
         },
         [&](const Event& event) {
           outcome.events.push_back(event);
@@ -292,7 +294,8 @@ TEST_F(FederationTest, ResumesAfterManyCrashes) {
 TEST_F(FederationTest, KeptUploadsAreNotAskedForAgain) {
   options_.rounds = 1;
   options_.clients_per_round = 5;
-  // The broadcast, an event, the transport, then for each client the transport, accept and an event: two done.
+  // The broadcast, an event, the transport, then for each client the transport, accept and an event: two
+  // done.
   EXPECT_THROW(live(3 + 2 * 3), std::runtime_error);
   const Outcome resumed = live();
   EXPECT_THAT(resumed.asked.at(1), ElementsAre(0, 1, 2));

@@ -22,7 +22,8 @@ constexpr size_t kLiterals = 2 * kWidth;
 
 std::string recipe(size_t clauses, int models) {
   return "[model]\nname = \"tm\"\nclauses = " + std::to_string(clauses) +
-         "\nthreshold = 50\n[method]\nname = \"fedtm-bank\"\nserver_models = " + std::to_string(models) + "\n";
+         "\nthreshold = 50\n[method]\nname = \"fedtm-bank\"\nserver_models = " + std::to_string(models) +
+         "\n";
 }
 
 using Clients = std::vector<std::vector<Bank>>;
@@ -121,7 +122,11 @@ TEST(FedtmBankTest, FoldedScoreIsTheFormula) {
 TEST(FedtmBankTest, ScoreByHand) {
   const Bank other{.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{0}, {1}}};
   const Bank small{.label = 0, .samples = 100, .weights = {10, 1}, .clauses = {{0}, {}}, .positive_mean = 10};
-  const Bank large{.label = 0, .samples = 300, .weights = {6, 1}, .clauses = {{1}, {}}, .positive_mean = 4,
+  const Bank large{.label = 0,
+                   .samples = 300,
+                   .weights = {6, 1},
+                   .clauses = {{1}, {}},
+                   .positive_mean = 4,
                    .negative_mean = -4};
   const auto model = fold({{small, other}, {large, other}}, 2, 2);
   const std::vector<float> scores = all_scores(*model);
@@ -134,8 +139,10 @@ TEST(FedtmBankTest, ScoreByHand) {
 
 // Two holders, six clauses, one model: a clause and a half of each polarity, that is one, for each.
 TEST(FedtmBankTest, PruningKeepsTheHeaviestOfEachPolarity) {
-  const Bank bank{.label = 0, .samples = 100, .weights = {3, 9, 7, 8, 7, 10}, .clauses = {{0}, {1}, {2}, {3}, {4}, {}}};
-  const Bank other{.label = 1, .samples = 1, .weights = {1, 1, 1, 1, 1, 1}, .clauses = {{0}, {}, {}, {}, {}, {}}};
+  const Bank bank{
+      .label = 0, .samples = 100, .weights = {3, 9, 7, 8, 7, 10}, .clauses = {{0}, {1}, {2}, {3}, {4}, {}}};
+  const Bank other{
+      .label = 1, .samples = 1, .weights = {1, 1, 1, 1, 1, 1}, .clauses = {{0}, {}, {}, {}, {}, {}}};
   const auto two = fold({{bank, other}, {bank, other}}, 2, 1);
   const TsetlinMember& member = two->members()[0];
   // For: clause 2 (7, the lower of two equals). Against: clause 1 (9), since 10 is empty.
@@ -172,16 +179,25 @@ TEST(FedtmBankTest, HoldersThatCannotTellAreLeftOut) {
   Bank bad{.label = 0, .samples = 5000, .weights = {4, 1}, .clauses = {{1}, {}}, .positive_mean = 3};
   for (const float negative_mean : {3.0f, 4.0f}) {
     bad.negative_mean = negative_mean;
-    EXPECT_EQ(all_scores(*fold({{good, other}, {bad, other}}, 2, 4)), all_scores(*fold({{good, other}, {other}}, 2, 4)));
+    EXPECT_EQ(all_scores(*fold({{good, other}, {bad, other}}, 2, 4)),
+              all_scores(*fold({{good, other}, {other}}, 2, 4)));
   }
 }
 
 // Class 0's one clause votes against with fifty times the spread: it scores far below any fixed floor.
 // Class 1 is nobody's, class 2's only holder cannot tell it from others.
 TEST(FedtmBankTest, AClassThatNobodySpeaksForNeverWins) {
-  const Bank harsh{.label = 0, .samples = 100, .weights = {1, 100}, .clauses = {{0}, {1}}, .positive_mean = 1,
+  const Bank harsh{.label = 0,
+                   .samples = 100,
+                   .weights = {1, 100},
+                   .clauses = {{0}, {1}},
+                   .positive_mean = 1,
                    .negative_mean = -1};
-  const Bank blind{.label = 2, .samples = 100, .weights = {1, 1}, .clauses = {{0}, {1}}, .positive_mean = -1,
+  const Bank blind{.label = 2,
+                   .samples = 100,
+                   .weights = {1, 1},
+                   .clauses = {{0}, {1}},
+                   .positive_mean = -1,
                    .negative_mean = 1};
   const Bank empty{.label = 3, .samples = 100, .weights = {1, 1}, .clauses = {{}, {}}};
   const auto model = fold({{harsh, blind, empty}}, 5, 1);
@@ -221,8 +237,9 @@ TEST(FedtmBankTest, OneSilentMachineDoesNotSilenceTheOthers) {
 // Room for two clauses: only the holder with the most samples keeps its pair; the lower client of equals.
 TEST(FedtmBankTest, MoreHoldersThanBudget) {
   const auto holder = [](uint32_t samples, size_t literal) {
-    return std::vector<Bank>{{.label = 0, .samples = samples, .weights = {2, 3}, .clauses = {{literal}, {literal + 4}}},
-                             {.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{0}, {}}}};
+    return std::vector<Bank>{
+        {.label = 0, .samples = samples, .weights = {2, 3}, .clauses = {{literal}, {literal + 4}}},
+        {.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{0}, {}}}};
   };
   const auto model = fold({holder(10, 0), holder(30, 1), holder(30, 2), holder(20, 3)}, 2, 1);
   const TsetlinMember& member = model->members()[0];

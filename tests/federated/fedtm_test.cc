@@ -24,7 +24,8 @@ std::unique_ptr<ServerHalf> make_server() {
 
 // Says of class 0 this and nothing of the others.
 State says(uint32_t samples, int32_t weight, size_t literal, uint16_t label = 0) {
-  return upload_of({{.label = label, .samples = samples, .weights = {weight, 1}, .clauses = {{literal}, {}}}}, 6);
+  return upload_of({{.label = label, .samples = samples, .weights = {weight, 1}, .clauses = {{literal}, {}}}},
+                   6);
 }
 
 TsetlinModel model_of(const ServerHalf& server) {
@@ -43,7 +44,8 @@ TEST(FedtmTest, MeanOfTheWeightsIsRoundedHalfUp) {
   for (const Case& c : {Case{3, 10, 1, 11, 10}, Case{1, 10, 1, 11, 11}, Case{1, 10, 2, 11, 11},
                         Case{2, 10, 1, 11, 10}, Case{4'000'000'000, 1, 1, 1 << 24, 1}}) {
     const auto server = make_server();
-    const auto model = hand_made::fuse(*server, {says(c.samples_a, c.weight_a, 0), says(c.samples_b, c.weight_b, 0)});
+    const auto model =
+        hand_made::fuse(*server, {says(c.samples_a, c.weight_a, 0), says(c.samples_b, c.weight_b, 0)});
     EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(c.mean, -1));
   }
 }
@@ -57,7 +59,8 @@ TEST(FedtmTest, OrOfTheTwoLargestHolders) {
 
 // Among equals the lower client, in whatever order they arrive.
 TEST(FedtmTest, TiesAndTheOrderOfArrival) {
-  const std::vector<State> uploads = {says(5, 10, 0), says(7, 20, 1), says(7, 35, 2), says(7, 40, 3), says(9, 50, 4)};
+  const std::vector<State> uploads = {says(5, 10, 0), says(7, 20, 1), says(7, 35, 2), says(7, 40, 3),
+                                      says(9, 50, 4)};
   std::vector<uint32_t> order = {0, 1, 2, 3, 4};
   do {
     const auto server = make_server();

@@ -75,15 +75,16 @@ TEST(FedtmosTest, GiniAtOrBelowTheThresholdDoesNot) {
 
 // (0.625 + 1) / 2 = 0.8125 over two clients; 0.8125 * 100 * 3 / 4 = 60.9375.
 TEST(FedtmosTest, GiniIsTheMeanOverClients) {
-  const auto model =
-      fuse(recipe("gini_threshold = 0.8\nserver_models = 1\n"), {lopsided(), client({flat_bank(2, 7, 1000)})});
+  const auto model = fuse(recipe("gini_threshold = 0.8\nserver_models = 1\n"),
+                          {lopsided(), client({flat_bank(2, 7, 1000)})});
   EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(60, -60));
   EXPECT_THAT(weights_of(model->members()[0], 2), ElementsAre(812, -812));
 }
 
 TEST(FedtmosTest, ScalingTruncates) {
-  const State upload = client({{.label = 0, .samples = 3, .weights = {100, 7, 3, 1}, .clauses = {{0}, {1}, {2}, {3}}},
-                               {.label = 1, .samples = 1, .weights = {100, 7, 3, 1}, .clauses = {{0}, {1}, {2}, {3}}}});
+  const State upload =
+      client({{.label = 0, .samples = 3, .weights = {100, 7, 3, 1}, .clauses = {{0}, {1}, {2}, {3}}},
+              {.label = 1, .samples = 1, .weights = {100, 7, 3, 1}, .clauses = {{0}, {1}, {2}, {3}}}});
   const auto model = fuse(recipe("gini_threshold = 1.0\nserver_models = 1\n", 4), {upload});
   EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(75, -5, 2, 0));
   EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(25, -1, 0, 0));
@@ -140,9 +141,9 @@ TEST(FedtmosTest, RegroupingByHand) {
 // P = {A0} and Q = {B0, C0, B1}: at C0's turn both models hold class 0 and as many clusters; the lower
 // index wins. B1 then goes where class 0 is not Q alone: model 0.
 TEST(FedtmosTest, EqualModelsTheFirstWins) {
-  const auto model = fuse(unscaled(2, 2), {client({flat_bank(0, 10, 100)}),
-                                           client({flat_bank(0, 5, 20), flat_bank(1, 5, 24)}),
-                                           client({flat_bank(0, 5, 14)})});
+  const auto model = fuse(
+      unscaled(2, 2), {client({flat_bank(0, 10, 100)}), client({flat_bank(0, 5, 20), flat_bank(1, 5, 24)}),
+                       client({flat_bank(0, 5, 14)})});
   ASSERT_EQ(model->members().size(), 2u);
   EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre((100 + 14) / 2, -(100 + 14) / 2));
   EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(12, -12));
@@ -153,7 +154,10 @@ TEST(FedtmosTest, EqualModelsTheFirstWins) {
 // Three holders of class 0 in one model: the mean of 10, 20 and 25, rounded.
 std::vector<State> three_holders() {
   const auto holder = [](uint32_t samples, int32_t weight, size_t literal) {
-    return client({{.label = 0, .samples = samples, .weights = {weight, weight}, .clauses = {{literal}, {literal + 1}}}});
+    return client({{.label = 0,
+                    .samples = samples,
+                    .weights = {weight, weight},
+                    .clauses = {{literal}, {literal + 1}}}});
   };
   return {holder(5, 10, 0), holder(9, 20, 2), holder(7, 25, 4)};
 }
@@ -179,7 +183,7 @@ TEST(FedtmosTest, ScoresByHandAndAbsentClassesScoreZero) {
   ThreadPool pool(1);
   // Clause 0 wants pixel 0, clause 1 (against) pixel 1; class 2's 3000 is clamped to the threshold.
   const Dataset data = hand_made::images(kWidth, kClasses, {{1, 0, 0}, {0, 1, 0}, {1, 1, 1}, {0, 0, 1}});
-  EXPECT_THAT(model->scores(data, pool), ElementsAre(75 / kThreshold, 0, 1,     //
+  EXPECT_THAT(model->scores(data, pool), ElementsAre(75 / kThreshold, 0, 1,    //
                                                      -75 / kThreshold, 0, -1,  //
                                                      0, 0, 0, 0, 0, 0));
 }
@@ -222,9 +226,9 @@ TEST(FedtmosTest, IdenticalClientsAreAFixedPointUpToScaling) {
   const State upload = client({{.label = 0, .samples = 2, .weights = {40, 7}, .clauses = {{0, 4}, {1}}},
                                {.label = 2, .samples = 2, .weights = {100, 31}, .clauses = {{2}, {3, 5}}}});
   for (const char* actions : {"best", "or2"}) {
-    const auto model = fuse(recipe("gini_threshold = 1.0\nserver_models = 1\nactions = \"" + std::string(actions) +
-                                   "\"\n"),
-                            {upload, upload, upload});
+    const auto model =
+        fuse(recipe("gini_threshold = 1.0\nserver_models = 1\nactions = \"" + std::string(actions) + "\"\n"),
+             {upload, upload, upload});
     const TsetlinMember& member = model->members()[0];
     EXPECT_THAT(weights_of(member, 0), ElementsAre(20, -3));
     EXPECT_THAT(weights_of(member, 1), ElementsAre(0, 0));

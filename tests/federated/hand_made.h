@@ -69,7 +69,8 @@ inline Dataset images(size_t width, size_t classes, const std::vector<std::vecto
   return dataset;
 }
 
-inline std::unique_ptr<Method> method_of(const std::string& recipe, const Dataset& prototype, uint64_t seed = 0) {
+inline std::unique_ptr<Method> method_of(const std::string& recipe, const Dataset& prototype,
+                                         uint64_t seed = 0) {
   const Config config = Config::parse(recipe, "recipe.toml");
   return make_method({config, prototype, seed});
 }

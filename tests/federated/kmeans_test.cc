@@ -55,8 +55,8 @@ TEST(KmeansTest, OneClusterIsTheMean) {
 TEST(KmeansTest, AsManyClustersAsPointsAtMost) {
   for (const size_t clusters : {3u, 4u, 30u}) {
     const Clustering found = kmeans({{1}, {5}, {9}}, clusters, 10, stream());
-    EXPECT_THAT(found.centroids, UnorderedElementsAre(Points::value_type{1}, Points::value_type{5},
-                                                      Points::value_type{9}));
+    EXPECT_THAT(found.centroids,
+                UnorderedElementsAre(Points::value_type{1}, Points::value_type{5}, Points::value_type{9}));
     EXPECT_EQ(std::set<size_t>(found.cluster.begin(), found.cluster.end()).size(), 3u);
     EXPECT_EQ(found.inertia, 0);
   }

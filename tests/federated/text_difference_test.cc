@@ -6,7 +6,8 @@ namespace bitfed {
 namespace {
 
 TEST(TextDifferenceTest, FirstLineThatDiffers) {
-  EXPECT_EQ(first_difference("a = 1\nb = 2\nc = 3\n", "a = 1\nb = 4\nc = 5\n"), "'b = 2' there, 'b = 4' here");
+  EXPECT_EQ(first_difference("a = 1\nb = 2\nc = 3\n", "a = 1\nb = 4\nc = 5\n"),
+            "'b = 2' there, 'b = 4' here");
 }
 
 TEST(TextDifferenceTest, OneTextIsLonger) {

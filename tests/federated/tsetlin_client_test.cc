@@ -80,11 +80,27 @@ TEST_P(BadUploadTest, IsRefused) {
 }
 
 const Spoiler kSpoilers[] = {
-    {"ClassOutOfRange", [](Message& m) { m.classes = {0, 3}; }, "'classes'"},
-    {"UnsortedClasses", [](Message& m) { m.classes = {2, 0}; }, "'classes'"},
-    {"RepeatedClasses", [](Message& m) { m.classes = {2, 2}; }, "'classes'"},
+    {"ClassOutOfRange",
+     [](Message& m) {
+       m.classes = {0, 3};
+     },
+     "'classes'"},
+    {"UnsortedClasses",
+     [](Message& m) {
+       m.classes = {2, 0};
+     },
+     "'classes'"},
+    {"RepeatedClasses",
+     [](Message& m) {
+       m.classes = {2, 2};
+     },
+     "'classes'"},
     {"TooFewClasses", [](Message& m) { m.classes = {0}; }, "'samples'"},
-    {"TooManyClasses", [](Message& m) { m.classes = {0, 1, 2}; }, "'samples'"},
+    {"TooManyClasses",
+     [](Message& m) {
+       m.classes = {0, 1, 2};
+     },
+     "'samples'"},
     {"ClassesAndSamplesButNoBank",
      [](Message& m) {
        m.classes = {0, 1, 2};
@@ -97,14 +113,28 @@ const Spoiler kSpoilers[] = {
        m.samples.clear();
      },
      "'classes'"},
-    {"ZeroSamples", [](Message& m) { m.samples = {5, 0}; }, "'samples'"},
+    {"ZeroSamples",
+     [](Message& m) {
+       m.samples = {5, 0};
+     },
+     "'samples'"},
     {"ZeroWeight", [](Message& m) { m.weights[3] = 0; }, "'0.weights'"},
     {"NegativeWeight", [](Message& m) { m.weights[3] = -1; }, "'0.weights'"},
     {"HugeWeight", [](Message& m) { m.weights[3] = (1 << 24) + 1; }, "'0.weights'"},
-    {"NotANumber", [](Message& m) { m.calibration[1] = std::numeric_limits<float>::quiet_NaN(); }, "'0.calibration'"},
-    {"Infinite", [](Message& m) { m.calibration[2] = -std::numeric_limits<float>::infinity(); }, "'0.calibration'"},
-    {"WeightsOfAnotherShape", [](Message& m) { m.weights_shape = {4, 2}; }, "'0.weights'"},
-    {"ActionsOfAnotherShape", [](Message& m) { m.actions_shape = {2, 2, 2}; }, "'0.actions'"},
+    {"NotANumber", [](Message& m) { m.calibration[1] = std::numeric_limits<float>::quiet_NaN(); },
+     "'0.calibration'"},
+    {"Infinite", [](Message& m) { m.calibration[2] = -std::numeric_limits<float>::infinity(); },
+     "'0.calibration'"},
+    {"WeightsOfAnotherShape",
+     [](Message& m) {
+       m.weights_shape = {4, 2};
+     },
+     "'0.weights'"},
+    {"ActionsOfAnotherShape",
+     [](Message& m) {
+       m.actions_shape = {2, 2, 2};
+     },
+     "'0.actions'"},
     {"CalibrationOfAnotherShape", [](Message& m) { m.calibration_shape = {4}; }, "'0.calibration'"},
     {"StrayBit", [](Message& m) { m.actions[5] = 64; }, "past its 6 literals"},
 };
@@ -154,7 +184,8 @@ Dataset samples(size_t count) {
   RandomStream random({11, "client-test"});
   for (size_t i = 0; i < count; ++i) {
     const uint16_t label = i % 3 == 0 ? 0 : 2;
-    bits.push_back({label == 2, random.below(4) == 0 ? label != 2 : label == 2, static_cast<int>(random.below(2))});
+    bits.push_back(
+        {label == 2, random.below(4) == 0 ? label != 2 : label == 2, static_cast<int>(random.below(2))});
     labels.push_back(label);
   }
   Dataset dataset = hand_made::images(kWidth, 3, bits);
@@ -188,7 +219,8 @@ TEST(TsetlinClientTest, CalibrationIsTheMeanClassSum) {
           if (bank.actions.get(clause, literal)) literals.push_back(literal);
         }
         if (!hand_made::fires(literals, image)) continue;
-        sums[data.labels[i] == upload.classes[k] ? 0 : 1] += (clause % 2 == 0 ? 1 : -1) * bank.weights[clause];
+        sums[data.labels[i] == upload.classes[k] ? 0 : 1] +=
+            (clause % 2 == 0 ? 1 : -1) * bank.weights[clause];
       }
     }
     const double own = upload.samples[k];
@@ -221,7 +253,8 @@ TEST(TsetlinClientTest, CountsWhatItTrainedOnAndItsProgress) {
   told.progress = [&](double fraction) { progress.push_back(fraction); };
   train(samples(60), told);
   EXPECT_EQ(trained, 180u);
-  EXPECT_THAT(progress, ElementsAre(testing::DoubleEq(1.0 / 3), testing::DoubleEq(2.0 / 3), testing::DoubleEq(1)));
+  EXPECT_THAT(progress,
+              ElementsAre(testing::DoubleEq(1.0 / 3), testing::DoubleEq(2.0 / 3), testing::DoubleEq(1)));
 }
 
 TEST(TsetlinClientTest, StopsWhenAsked) {

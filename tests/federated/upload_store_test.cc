@@ -101,7 +101,8 @@ TEST_F(UploadStoreTest, DamageIsFound) {
   write_file_atomically(upload, Bytes{1, 2, 3, 0});
   for (const char* text : {"", "{", "[]", "{\"depends_on\": 3}"}) {
     write_file_atomically(note, std::string_view(text));
-    EXPECT_THAT(error_text([&] { store_.find(1, 0, kSettings); }), HasSubstr(note.filename().string())) << text;
+    EXPECT_THAT(error_text([&] { store_.find(1, 0, kSettings); }), HasSubstr(note.filename().string()))
+        << text;
   }
   write_file_atomically(note, std::string_view(good).substr(0, good.size() / 2));
   EXPECT_THAT(error_text([&] { store_.find(1, 0, kSettings); }), HasSubstr("not valid JSON"));

@@ -40,8 +40,8 @@ struct Cut {
 
 // Whole batches of 32: half of 10,000 is 156.25 of them, half of 26,032 is 406.75.
 TEST(EvaluationTest, SecondHalf) {
-  for (const Cut cut : {Cut{10000, 4992}, Cut{26032, 13024}, Cut{64, 32}, Cut{96, 64}, Cut{95, 32}, Cut{31, 0},
-                        Cut{32, 32}, Cut{0, 0}}) {
+  for (const Cut cut : {Cut{10000, 4992}, Cut{26032, 13024}, Cut{64, 32}, Cut{96, 64}, Cut{95, 32},
+                        Cut{31, 0}, Cut{32, 32}, Cut{0, 0}}) {
     const EvaluationData data = evaluation_data(numbered(cut.all), "second-half");
     ASSERT_EQ(data.validation.size(), cut.validation) << cut.all;
     ASSERT_EQ(data.test.size(), cut.all - cut.validation) << cut.all;
@@ -68,7 +68,8 @@ Dataset judged(const std::vector<uint16_t>& labels, const std::vector<float>& pr
 
 TEST(EvaluationTest, ConfusionByHand) {
   ThreadPool pool(2);
-  const EvaluationData data{judged({0, 0, 0, 1, 1, 2, 2, 2}, {0, 1, 1, 1, 2, 2, 2, 0}), judged({1, 2}, {1, 0})};
+  const EvaluationData data{judged({0, 0, 0, 1, 1, 2, 2, 2}, {0, 1, 1, 1, 2, 2, 2, 0}),
+                            judged({1, 2}, {1, 0})};
   const Event event = evaluate_model(ValueModel(), data, pool);
   EXPECT_EQ(event["confusion_matrix"], nlohmann::json({{1, 2, 0}, {0, 1, 1}, {1, 0, 2}}));
   EXPECT_EQ(event["accuracy"], 4.0 / 8);

@@ -78,7 +78,8 @@ class ExperimentTest : public testing::Test {
   }
   void TearDown() override { force_kernels(best_); }
 
-  ExperimentResult run(const std::string& folder, const std::vector<std::pair<std::string, std::string>>& sets = {},
+  ExperimentResult run(const std::string& folder,
+                       const std::vector<std::pair<std::string, std::string>>& sets = {},
                        const ExperimentOptions& like = {}) {
     Config recipe = Config::parse(kRecipe, "tiny.toml");
     for (const auto& [key, value] : sets) recipe.set(key, value);
@@ -99,7 +100,8 @@ class ExperimentTest : public testing::Test {
 TEST_F(ExperimentTest, WritesItsFolder) {
   const ExperimentResult result = run("run");
   EXPECT_EQ(result.folder, out_ / "run");
-  for (const char* name : {"recipe.toml", "events.jsonl", "model.safetensors", "summary.json", "checkpoint"}) {
+  for (const char* name :
+       {"recipe.toml", "events.jsonl", "model.safetensors", "summary.json", "checkpoint"}) {
     EXPECT_TRUE(fs::exists(out_ / "run" / name)) << name;
   }
   EXPECT_EQ(Event::parse(read_text_file(out_ / "run/summary.json")), result.summary);
@@ -111,7 +113,8 @@ TEST_F(ExperimentTest, WritesItsFolder) {
   EXPECT_TRUE(heard_.contains("run-finished"));
   const std::string log = read_text_file(out_ / "run/events.jsonl");
   EXPECT_EQ(log.find("client-progress"), std::string::npos);
-  for (const char* kind : {"run-started", "round-started", "client-finished", "round-finished", "run-finished"}) {
+  for (const char* kind :
+       {"run-started", "round-started", "client-finished", "round-finished", "run-finished"}) {
     EXPECT_THAT(log, HasSubstr("{\"event\":\"" + std::string(kind) + "\""));
   }
   // What was resolved is a recipe that gives the same run.
@@ -126,17 +129,19 @@ TEST_F(ExperimentTest, WritesItsFolder) {
 
 TEST_F(ExperimentTest, SummaryHasAllItsFields) {
   const Event summary = run("run").summary;
-  for (const char* name : {"name", "method", "model", "dataset", "partition", "version", "isa", "model_sha256"}) {
+  for (const char* name :
+       {"name", "method", "model", "dataset", "partition", "version", "isa", "model_sha256"}) {
     EXPECT_TRUE(summary[name].is_string()) << name;
     EXPECT_NE(summary[name], "") << name;
   }
   for (const char* name : {"clients", "rounds", "seed", "threads", "upload_bytes_per_client",
-                           "download_bytes_per_client", "total_upload_bytes", "model_bytes", "flops", "binary_ops",
-                           "train_samples", "peak_rss_bytes", "reused_uploads"}) {
+                           "download_bytes_per_client", "total_upload_bytes", "model_bytes", "flops",
+                           "binary_ops", "train_samples", "peak_rss_bytes", "reused_uploads"}) {
     EXPECT_TRUE(summary[name].is_number_unsigned()) << name;
   }
-  for (const char* name : {"accuracy", "validation_accuracy", "f1_micro", "train_seconds", "train_samples_per_second",
-                           "aggregation_seconds", "evaluation_seconds", "wall_seconds"}) {
+  for (const char* name :
+       {"accuracy", "validation_accuracy", "f1_micro", "train_seconds", "train_samples_per_second",
+        "aggregation_seconds", "evaluation_seconds", "wall_seconds"}) {
     EXPECT_TRUE(summary[name].is_number_float()) << name;
   }
   EXPECT_TRUE(summary.contains("local_accuracy_mean"));
@@ -155,7 +160,8 @@ TEST_F(ExperimentTest, SummaryHasAllItsFields) {
   EXPECT_GT(summary["accuracy"].get<double>(), 0.5);
   EXPECT_LE(summary["accuracy"].get<double>(), 1.0);
   EXPECT_EQ(summary["f1_micro"], summary["accuracy"]);
-  EXPECT_EQ(summary["upload_bytes_per_client"].get<uint64_t>(), summary["total_upload_bytes"].get<uint64_t>() / 4);
+  EXPECT_EQ(summary["upload_bytes_per_client"].get<uint64_t>(),
+            summary["total_upload_bytes"].get<uint64_t>() / 4);
   uint64_t uploaded = 0;
   for (const auto& entry : fs::directory_iterator(out_ / "run/checkpoint/round-00001")) {
     if (entry.path().extension() == ".safetensors") uploaded += entry.file_size();
@@ -196,7 +202,8 @@ TEST_F(ExperimentTest, TheSameModelWithAnyThreadsAndInstructions) {
 }
 
 TEST_F(ExperimentTest, AnotherSeedIsAnotherModel) {
-  EXPECT_NE(run("one", {{"seed", "1"}}).summary["model_sha256"], run("two", {{"seed", "2"}}).summary["model_sha256"]);
+  EXPECT_NE(run("one", {{"seed", "1"}}).summary["model_sha256"],
+            run("two", {{"seed", "2"}}).summary["model_sha256"]);
 }
 
 TEST_F(ExperimentTest, ReuseEqualsTraining) {
@@ -226,7 +233,8 @@ TEST_F(ExperimentTest, ReuseOfOtherSettingsIsRefused) {
   EXPECT_THAT(refusal("seed", "4"), HasSubstr("'seed = 3' there, 'seed = 4' here"));
   EXPECT_THAT(refusal("data.partition.clients", "3"), HasSubstr("other settings"));
   reusing.reuse = out_ / "nowhere";
-  EXPECT_THAT(error_text([&] { run("from-nowhere", {}, reusing); }), HasSubstr("holds no upload of client 0"));
+  EXPECT_THAT(error_text([&] { run("from-nowhere", {}, reusing); }),
+              HasSubstr("holds no upload of client 0"));
 }
 
 TEST_F(ExperimentTest, ResumingAFinishedRunGivesItsSummary) {
@@ -235,7 +243,10 @@ TEST_F(ExperimentTest, ResumingAFinishedRunGivesItsSummary) {
   EXPECT_THAT(error_text([&] { run("run"); }), HasSubstr("--resume"));
   options.existing = RunFolderWriter::Existing::kResume;
   EXPECT_EQ(run("run", {}, options).summary, first);
-  EXPECT_THAT(error_text([&] { run("run", {{"client.epochs", "3"}}, options); }), HasSubstr("another recipe"));
+  EXPECT_THAT(error_text([&] {
+                run("run", {{"client.epochs", "3"}}, options);
+              }),
+              HasSubstr("another recipe"));
   options.existing = RunFolderWriter::Existing::kOverwrite;
   const Event overwritten = run("run", {{"client.epochs", "3"}}, options).summary;
   EXPECT_NE(overwritten["model_sha256"], first["model_sha256"]);

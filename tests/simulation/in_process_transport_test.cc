@@ -44,11 +44,13 @@ class InProcessTransportTest : public testing::Test {
     }
   }
 
-  std::map<uint32_t, ClientResult> round(uint32_t number, const std::vector<uint32_t>& clients, unsigned threads = 1) {
+  std::map<uint32_t, ClientResult> round(uint32_t number, const std::vector<uint32_t>& clients,
+                                         unsigned threads = 1) {
     ThreadPool pool(threads);
     events_.clear();
-    const auto transport = make_in_process_transport(options_, client_, train_, partition_, pool,
-                                                     [this](const Event& event) { events_.push_back(event); });
+    const auto transport =
+        make_in_process_transport(options_, client_, train_, partition_, pool,
+                                  [this](const Event& event) { events_.push_back(event); });
     State broadcast;
     broadcast.add_scalar<int32_t>("number", 77);
     std::map<uint32_t, ClientResult> results;
@@ -75,7 +77,8 @@ TEST_F(InProcessTransportTest, EachClientTrainsOnItsOwnSamples) {
   EXPECT_EQ(results.at(4).samples, 5u);
   EXPECT_EQ(results.at(4).trained_samples, 10u);
   EXPECT_GE(results.at(4).train_seconds, 0);
-  EXPECT_THAT(events_, Contains(Event{{"event", "client-progress"}, {"round", 1}, {"client", 4}, {"fraction", 0.5}}));
+  EXPECT_THAT(events_,
+              Contains(Event{{"event", "client-progress"}, {"round", 1}, {"client", 4}, {"fraction", 0.5}}));
 }
 
 TEST_F(InProcessTransportTest, ThreadsDoNotChangeTheUploads) {

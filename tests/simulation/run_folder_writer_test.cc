@@ -94,7 +94,8 @@ TEST_F(RunFolderWriterTest, ResumeKeepsEverything) {
     EXPECT_FALSE(writer.is_finished());
   }
   EXPECT_TRUE(fs::exists(folder_ / "checkpoint/server.safetensors"));
-  EXPECT_THAT(read_text_file(folder_ / "events.jsonl"), MatchesRegex("\\{.*\"one\".*\\}\n\\{.*\"two\".*\\}\n"));
+  EXPECT_THAT(read_text_file(folder_ / "events.jsonl"),
+              MatchesRegex("\\{.*\"one\".*\\}\n\\{.*\"two\".*\\}\n"));
   touch("summary.json");
   EXPECT_TRUE(RunFolderWriter(folder_, kRecipe, Existing::kResume).is_finished());
 }
@@ -104,16 +105,17 @@ TEST_F(RunFolderWriterTest, OverwriteRemovesTheRunAndNothingElse) {
     RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
     writer.log({{"event", "old"}});
   }
-  for (const char* name : {"summary.json", "model.safetensors", "report.html", "checkpoint/server.safetensors",
-                           "checkpoint/round-00001/client-00000.json", "my-notes.txt"}) {
+  for (const char* name :
+       {"summary.json", "model.safetensors", "report.html", "checkpoint/server.safetensors",
+        "checkpoint/round-00001/client-00000.json", "my-notes.txt"}) {
     touch(name);
   }
   const RunFolderWriter writer(folder_, "seed = 2\n", Existing::kOverwrite);
   EXPECT_EQ(read_text_file(folder_ / "recipe.toml"), "seed = 2\n");
   EXPECT_EQ(read_text_file(folder_ / "events.jsonl"), "");
   EXPECT_FALSE(writer.is_finished());
-  for (const char* name : {"summary.json", "model.safetensors", "report.html", "checkpoint/server.safetensors",
-                           "checkpoint/round-00001"}) {
+  for (const char* name : {"summary.json", "model.safetensors", "report.html",
+                           "checkpoint/server.safetensors", "checkpoint/round-00001"}) {
     EXPECT_FALSE(fs::exists(folder_ / name)) << name;
   }
   EXPECT_TRUE(fs::exists(folder_ / "my-notes.txt"));
@@ -131,7 +133,8 @@ TEST_F(RunFolderWriterTest, EventsAreLinesWithTheirTime) {
 }
 
 TEST_F(RunFolderWriterTest, ACutLastLineIsDropped) {
-  for (const char* left : {"{\"event\":\"whole\"}\n{\"event\":\"cu", "{\"event\":\"cu", "", "{\"event\":\"whole\"}\n"}) {
+  for (const char* left :
+       {"{\"event\":\"whole\"}\n{\"event\":\"cu", "{\"event\":\"cu", "", "{\"event\":\"whole\"}\n"}) {
     fs::remove_all(folder_);
     { const RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse); }
     write_file_atomically(folder_ / "events.jsonl", std::string_view(left));
@@ -142,7 +145,8 @@ TEST_F(RunFolderWriterTest, ACutLastLineIsDropped) {
     std::vector<std::string> events;
     while (std::getline(log, line)) events.push_back(Event::parse(line)["event"]);
     const bool whole = std::string_view(left).find('\n') != std::string_view::npos;
-    EXPECT_EQ(events, whole ? (std::vector<std::string>{"whole", "next"}) : (std::vector<std::string>{"next"}));
+    EXPECT_EQ(events,
+              whole ? (std::vector<std::string>{"whole", "next"}) : (std::vector<std::string>{"next"}));
   }
 }
 
