@@ -52,7 +52,7 @@ std::string percent(double fraction) {
 
 std::string exact_count(uint64_t count) {
   std::string digits = fmt::format("{}", count);
-  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
   return digits;
 }
 

@@ -1,9 +1,7 @@
 #include "bitfed/simulation/run_folder_writer.h"
 
-#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
@@ -23,15 +21,17 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, code);
 }
 
-// Removes what a run writes, and nothing else that may lie in the folder.
+// Removes what a run writes, and nothing else that may lie in the folder. The recipe goes last: as long as
+// anything of the old run is left, it says whose it is.
 void remove_run(const fs::path& folder) {
   std::error_code code;
-  for (const char* name : {"summary.json", "model.safetensors", "report.html", "events.jsonl", "recipe.toml"}) {
+  for (const char* name : {"summary.json", "model.safetensors", "report.html", "events.jsonl"}) {
     fs::remove(folder / name, code);
   }
   for (const auto& entry : fs::directory_iterator(folder / "checkpoint", code)) {
     if (entry.path().filename() != "lock") fs::remove_all(entry.path(), code);
   }
+  fs::remove(folder / "recipe.toml", code);
 }
 
 }  // namespace
@@ -59,19 +59,13 @@ RunFolderWriter::RunFolderWriter(fs::path folder, const std::string& recipe, Exi
   open_log();
 }
 
-RunFolderWriter::~RunFolderWriter() {
-  if (log_ != nullptr) std::fclose(log_);
-  if (lock_ >= 0) close(lock_);
-}
-
 bool RunFolderWriter::is_finished() const { return is_there(folder_ / "summary.json"); }
 
 void RunFolderWriter::lock() {
   const fs::path file = checkpoint() / "lock";
-  lock_ = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (lock_ < 0) throw failure("{}: cannot be written: {}", file.string(), std::strerror(errno));
-  if (flock(lock_, LOCK_EX | LOCK_NB) != 0) {
-    close(lock_);
+  lock_.reset(std::fopen(file.c_str(), "ae"));
+  if (lock_ == nullptr) throw failure("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  if (flock(fileno(lock_.get()), LOCK_EX | LOCK_NB) != 0) {
     throw input_error("{}: another bitfed is at work in this folder", folder_.string());
   }
 }
@@ -85,16 +79,17 @@ void RunFolderWriter::open_log() {
     std::error_code code;
     if (whole != text.size()) fs::resize_file(file, whole, code);
   }
-  log_ = std::fopen(file.c_str(), "ae");
+  log_.reset(std::fopen(file.c_str(), "ae"));
   if (log_ == nullptr) throw failure("{}: cannot be written: {}", file.string(), std::strerror(errno));
 }
 
 void RunFolderWriter::log(const Event& event) {
   Event stamped = event;
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
-  stamped["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%S}Z", now);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+  stamped["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", seconds, (now - seconds).count());
   const std::string line = stamped.dump() + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), log_) != line.size() || std::fflush(log_) != 0) {
+  if (std::fwrite(line.data(), 1, line.size(), log_.get()) != line.size() || std::fflush(log_.get()) != 0) {
     throw failure("{}: cannot be written: {}", (folder_ / "events.jsonl").string(), std::strerror(errno));
   }
 }

@@ -17,7 +17,7 @@ class RunFolderWriter {
   // `recipe` is the recipe as resolved. A run that is there already is an input_error unless `existing`
   // says what to do with it; one that was made by another recipe cannot be resumed.
   RunFolderWriter(std::filesystem::path folder, const std::string& recipe, Existing existing);
-  ~RunFolderWriter();
+  ~RunFolderWriter() = default;
   RunFolderWriter(const RunFolderWriter&) = delete;
   RunFolderWriter& operator=(const RunFolderWriter&) = delete;
 
@@ -32,9 +32,15 @@ class RunFolderWriter {
   void lock();
   void open_log();
 
+  // Streams close themselves, also where the constructor throws: a refused folder does not stay locked.
+  struct Close {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  using File = std::unique_ptr<std::FILE, Close>;
+
   std::filesystem::path folder_;
-  int lock_ = -1;
-  std::FILE* log_ = nullptr;
+  File lock_;
+  File log_;
 };
 
 }  // namespace bitfed

@@ -95,6 +95,21 @@ FoldedClass fold(std::vector<Holder> holders, size_t budget) {
   return folded;
 }
 
+// A class that no machine can speak for must not win by its silence: its score lies below all that the
+// others can fall to. Where only this machine is silent, it counts against the class and no more.
+void silence(const std::vector<bool>& spoken_for, std::vector<FoldedClass>* classes) {
+  double least = 0;
+  for (const FoldedClass& folded : *classes) {
+    double lowest = folded.bias;
+    for (const FoldedClause& clause : folded.clauses) lowest += std::min(0.0, clause.weight);
+    least = std::min(least, lowest);
+  }
+  for (size_t label = 0; label < classes->size(); ++label) {
+    FoldedClass& folded = (*classes)[label];
+    if (folded.clauses.empty()) folded.bias = spoken_for[label] ? -1 : least - 1;
+  }
+}
+
 // The largest power of two by which weights and biases fit their integers with room to spare: 24 bits a
 // weight make the rounding a matter of the seventh digit.
 double integer_scale(const std::vector<FoldedClass>& classes) {
@@ -107,22 +122,25 @@ double integer_scale(const std::vector<FoldedClass>& classes) {
   return std::exp2(std::floor(std::min(24 - std::log2(weight), 30 - std::log2(bias))));
 }
 
-TsetlinMember fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads, size_t specialist, size_t models) {
+std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads, size_t specialist,
+                                         size_t models) {
   const size_t budget = models * recipe.specialists[specialist].options.clauses;
   std::vector<FoldedClass> classes;
-  size_t most = 2;
   for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
     classes.push_back(fold(holders_of(uploads, specialist, static_cast<uint16_t>(label)), budget));
-    most = std::max(most, classes.back().clauses.size());
   }
+  return classes;
+}
+
+TsetlinMember make_member(const TsetlinRecipe& recipe, size_t specialist, const std::vector<FoldedClass>& classes) {
+  size_t most = 2;
+  for (const FoldedClass& folded : classes) most = std::max(most, folded.clauses.size());
   const double scale = integer_scale(classes);
   TsetlinMember member = empty_member(recipe, specialist, most);
   member.clamp = 0;
   member.scale = static_cast<float>(scale);
   for (size_t label = 0; label < classes.size(); ++label) {
-    // A class that nobody can speak for must not win by its silence.
-    const double bias = classes[label].clauses.empty() ? -1 : classes[label].bias;
-    member.bias[label] = static_cast<int32_t>(std::lround(bias * scale));
+    member.bias[label] = static_cast<int32_t>(std::lround(classes[label].bias * scale));
     for (size_t i = 0; i < classes[label].clauses.size(); ++i) {
       const size_t row = label * most + i;
       std::copy_n(classes[label].clauses[i].actions, member.actions.stride(), member.actions.row(row));
@@ -132,17 +150,30 @@ TsetlinMember fold_specialist(const TsetlinRecipe& recipe, const Uploads& upload
   return member;
 }
 
+Fused fuse(const std::vector<int64_t>& budget, const TsetlinRecipe& recipe, const Uploads& uploads) {
+  std::vector<std::vector<FoldedClass>> folded;
+  std::vector<bool> spoken_for(recipe.prototype.class_count());
+  for (size_t s = 0; s < recipe.specialists.size(); ++s) {
+    folded.push_back(fold_specialist(recipe, uploads, s, static_cast<size_t>(budget[s])));
+    for (size_t label = 0; label < spoken_for.size(); ++label) {
+      if (!folded[s][label].clauses.empty()) spoken_for[label] = true;
+    }
+  }
+  Fused fused;
+  for (size_t s = 0; s < folded.size(); ++s) {
+    silence(spoken_for, &folded[s]);
+    fused.members.push_back(make_member(recipe, s, folded[s]));
+  }
+  return fused;
+}
+
 }  // namespace
 
 std::unique_ptr<Method> make_fedtm_bank(const MethodContext& context) {
   const size_t specialists = read_specialists(context.recipe, context.prototype).size();
   const std::vector<int64_t> budget = read_budget(context.recipe.section("method"), specialists);
   return make_one_shot_method(context, [budget](const TsetlinRecipe& recipe, const Uploads& uploads) {
-    Fused fused;
-    for (size_t s = 0; s < recipe.specialists.size(); ++s) {
-      fused.members.push_back(fold_specialist(recipe, uploads, s, static_cast<size_t>(budget[s])));
-    }
-    return fused;
+    return fuse(budget, recipe, uploads);
   });
 }
 

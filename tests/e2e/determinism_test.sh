@@ -1,0 +1,43 @@
+#!/bin/bash
+# The same model, byte for byte, with any number of threads and on every instruction set.
+#   determinism_test.sh PROGRAM SOURCE_DIR WORK_DIR
+set -euo pipefail
+source "$2/tests/e2e/tiny.sh"
+
+sets=(scalar)
+grep -qw avx2 /proc/cpuinfo && sets+=(avx2)
+grep -qw avx512bw /proc/cpuinfo && sets+=(avx512)
+[ "$(uname -m)" = aarch64 ] && sets+=(neon)
+
+for recipe in one-shot fedtm table; do
+  expected=
+  for isa in "${sets[@]}"; do
+    for threads in 1 2; do
+      status=0
+      BITFED_ISA=$isa "$program" run $recipe.toml --threads $threads --out $recipe-$isa-$threads --json --quiet \
+        >out.json 2>err || status=$?
+      if [ $status = 2 ] && grep -q BITFED_ISA err && [ $isa != scalar ]; then
+        echo "$isa: not on this CPU"
+        continue
+      fi
+      [ $status = 0 ] || fail "$recipe $isa $threads: status $status: $(cat err)"
+      [ ! -s err ] || fail "--quiet, but: $(cat err)"
+      [ "$(field out.json isa)" = $isa ] || fail "ran on $(field out.json isa), not on $isa"
+      [ "$(field out.json threads)" = $threads ] || fail "ran with $(field out.json threads) threads"
+      found=$(field out.json model_sha256)
+      expected=${expected:-$found}
+      [ "$found" = "$expected" ] || fail "$recipe $isa $threads: $found, expected $expected"
+      [ -n "$expected" ] && cmp $recipe-$isa-$threads/model.safetensors $recipe-scalar-1/model.safetensors
+    done
+  done
+  echo "$recipe: $expected"
+done
+
+"$program" run one-shot.toml --seed 6 --out other-seed --json --quiet >out.json
+[ "$(field out.json model_sha256)" != "$(field one-shot-scalar-1/summary.json model_sha256)" ] ||
+  fail "another seed gives the same model"
+
+status=0
+BITFED_ISA=sse9 "$program" run one-shot.toml --out unknown --quiet 2>err || status=$?
+[ $status = 2 ] || fail "an unknown instruction set: status $status"
+grep -q sse9 err

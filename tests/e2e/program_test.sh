@@ -1,0 +1,150 @@
+#!/bin/bash
+# Every command of the program does what its description says.
+#   program_test.sh PROGRAM SOURCE_DIR WORK_DIR
+set -euo pipefail
+source "$2/tests/e2e/tiny.sh"
+
+expect() {  # expect TEXT FILE
+  grep -q -- "$1" "$2" || fail "no '$1' in: $(cat "$2")"
+}
+json() {  # one JSON document and nothing else
+  python3 -m json.tool "$1" >/dev/null || fail "not one JSON document: $(cat "$1")"
+}
+# No page may need anything from outside.
+self_contained() {
+  python3 - "$1" <<'PYTHON'
+import re, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+assert page.lstrip().lower().startswith("<!doctype html"), "no HTML page"
+outside = re.findall(r"""(?:src|href|action|data)\s*=\s*["']?\s*(?:https?:)?//[^"'\s>]*""", page)
+outside += re.findall(r"<script[^>]*\ssrc|<link[^>]*stylesheet|@import|url\(\s*[\"']?(?:https?:)?//", page)
+assert not outside, outside
+PYTHON
+}
+
+echo "-- help"
+"$program" --help >out
+for command in run report data inspect predict methods models datasets; do expect "$command" out; done
+"$program" --version | grep -Eq '^[0-9]+\.[0-9]+' || fail "no version"
+help() {  # help "COMMAND" OPTION...
+  "$program" $1 --help >out || fail "$1 --help"
+  shift
+  for option; do expect "$option" out; done
+}
+help run RECIPE --set --out --threads --seed --resume --overwrite --json --quiet --data-dir --reuse
+help report DIR --out --json
+help inspect MODEL --clauses --json
+help predict MODEL --data --out --threads --json --data-dir --label
+help data list info fetch partition
+help "data list" --data-dir
+help "data info" --data-dir
+help "data fetch" --data-dir
+help "data partition" RECIPE --out --set --seed --data-dir
+help methods
+help models
+help datasets
+
+echo "-- listings"
+"$program" methods >out
+for name in fedtm-bank fedtmos fedtmos-ensemble fedtm; do expect "^$name  *[a-z]" out; done
+[ "$(wc -l <out)" = "$(grep -c '^[a-z-]*  ' out)" ] || fail "methods: not one line each"
+"$program" models >out
+for name in tm ctm ctm-composite; do expect "^$name  *[a-zA-Z]" out; done
+"$program" datasets >out
+for name in mnist fashion-mnist cifar-10 svhn; do expect "^$name  *[a-zA-Z]" out; done
+
+echo "-- data"
+"$program" data list >out
+expect "^mnist .*$BITFED_DATA" out
+"$program" data list --data-dir elsewhere | grep -q "^mnist .*$BITFED_DATA"
+"$program" data info mnist >out
+expect "400 for training, 120 for testing" out
+expect "8 x 8 pixels, 1 channel" out
+"$program" data partition one-shot.toml --out partition.svg >out 2>err
+expect "mnist" out
+expect "partition.svg" err
+[ "$(grep -Ec '^ +[0-3] +100 ' out)" = 4 ] || fail "four clients of a hundred: $(cat out)"
+python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' partition.svg
+
+echo "-- run"
+"$program" run one-shot.toml --out run-a >out 2>err
+expect "accuracy" out
+expect "$(field run-a/summary.json model_sha256)" out
+[ -s err ] || fail "no progress"
+for file in recipe.toml events.jsonl model.safetensors report.html summary.json; do
+  [ -s run-a/$file ] || fail "no $file"
+done
+[ -d run-a/checkpoint ] || fail "no checkpoint"
+self_contained run-a/report.html
+"$program" run one-shot.toml --quiet --json >out 2>err
+json out
+[ ! -s err ] || fail "--quiet, but $(cat err)"
+cmp <(python3 -m json.tool out) <(python3 -m json.tool runs/one-shot/summary.json)
+for name in name method model dataset partition clients rounds seed version threads isa accuracy \
+  validation_accuracy local_accuracy_mean f1_micro upload_bytes_per_client download_bytes_per_client \
+  total_upload_bytes model_bytes flops binary_ops train_seconds train_samples train_samples_per_second \
+  aggregation_seconds evaluation_seconds wall_seconds peak_rss_bytes model_sha256; do
+  field out $name >/dev/null || fail "summary without $name"
+done
+"$program" run one-shot.toml --quiet --json --out set --set model.clauses=4 --set 'method.name=fedtmos' --seed 9 >out
+[ "$(field out method) $(field out seed)" = "fedtmos 9" ] || fail "--set, --seed"
+grep -q '^clauses = 4$' set/recipe.toml
+"$program" run set/recipe.toml --quiet --json --out set-again >again
+[ "$(field again model_sha256)" = "$(field out model_sha256)" ] || fail "a resolved recipe gives another model"
+"$program" run one-shot.toml --quiet --json --out reused --reuse run-a --set method.name=fedtmos-ensemble >out
+[ "$(field out reused_uploads)" = 4 ] || fail "--reuse"
+"$program" run table.toml --quiet --json --out table >out
+[ "$(field out clients)" = 4 ] || fail "one client a person"
+"$program" run fedtm.toml --quiet --json --out rounds >out
+[ "$(grep -c round-finished rounds/events.jsonl)" = 4 ] || fail "four rounds"
+
+echo "-- report"
+"$program" report run-a >out
+[ -s run-a/report.html ]
+"$program" report run-a reused rounds --out compared.html >out 2>err
+for name in fedtm-bank fedtmos-ensemble; do expect "$name" compared.html; done
+self_contained compared.html
+"$program" report run-a reused --json --out compared.html >out
+json out
+python3 - <<'PYTHON'
+import json
+assert len(json.load(open("out"))["runs"]) == 2
+PYTHON
+
+echo "-- inspect"
+"$program" inspect run-a/model.safetensors >out
+expect "$(field run-a/summary.json model_sha256)" out
+expect "one-bit operations" out
+"$program" inspect run-a/model.safetensors --json >out
+json out
+for name in model_sha256 model_bytes binary_ops flops; do
+  [ "$(field out $name)" = "$(field run-a/summary.json $name)" ] || fail "inspect: another $name"
+done
+"$program" inspect run-a/model.safetensors --clauses 0 >none
+"$program" inspect run-a/model.safetensors --clauses 5 >five
+[ "$(wc -l <five)" -gt "$(wc -l <none)" ] || fail "--clauses"
+
+echo "-- predict"
+"$program" run one-shot.toml --quiet --json --out whole --set data.evaluate=all >out
+"$program" predict whole/model.safetensors --data mnist --out predicted.csv --json >json.out
+json json.out
+[ "$(field json.out accuracy)" = "$(field out accuracy)" ] || fail "predict: another accuracy"
+[ "$(field json.out samples)" = 120 ] || fail "predict: samples"
+[ "$(head -1 predicted.csv)" = sample,predicted,true ] || fail "predicted.csv: header"
+[ "$(wc -l <predicted.csv)" = 121 ] || fail "predicted.csv: rows"
+right=$(awk -F, 'NR > 1 && $2 == $3' predicted.csv | wc -l)
+python3 -c "assert abs($right / 120 - $(field out accuracy)) < 1e-9" || fail "predicted.csv: $right right"
+"$program" predict whole/model.safetensors --data mnist >out
+expect "^$right of 120 right" out
+"$program" predict table/model.safetensors --data table.csv --label kind --person person --out table-out.csv >out
+expect "of 200 right" out
+grep -Eq '^[0-9]+,(cat|dog),(cat|dog)$' table-out.csv
+
+echo "-- usage"
+status=0
+"$program" 2>err >out || status=$?
+[ $status = 2 ] || fail "no command: status $status"
+status=0
+"$program" runn one-shot.toml 2>err >out || status=$?
+[ $status = 2 ] || fail "an unknown command: status $status"
+nothing_half_written

@@ -1,0 +1,69 @@
+"""Writes data and recipes small enough for tests: tiny_data.py FOLDER
+
+FOLDER/data/mnist: IDX images of 8 x 8 in which the class is where a bright square stands; FOLDER/table.csv: two
+numbers and a class; FOLDER/{one-shot,fedtm,table}.toml.
+"""
+
+import gzip
+import os
+import random
+import struct
+import sys
+
+folder = sys.argv[1]
+draw = random.Random(1)
+
+
+def write(name, content):
+    path = os.path.join(folder, name)
+    os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content if isinstance(content, bytes) else content.encode())
+
+
+def write_idx(part, count):
+    images = bytearray(struct.pack(">IIII", 0x803, count, 8, 8))
+    labels = bytearray(struct.pack(">II", 0x801, count))
+    for _ in range(count):
+        label = draw.randrange(4)
+        labels.append(label)
+        for y in range(8):
+            for x in range(8):
+                inside = y // 4 == label // 2 and x // 4 == label % 2
+                images.append(200 if inside != (draw.randrange(10) == 0) else 10)
+    write(f"data/mnist/{part}-images-idx3-ubyte.gz", gzip.compress(bytes(images)))
+    write(f"data/mnist/{part}-labels-idx1-ubyte.gz", gzip.compress(bytes(labels)))
+
+
+def recipe(name, data, model, method, more=""):
+    write(f"{name}.toml", f"""name = "{name}"
+seed = 5
+{more}
+[data]
+{data}
+
+[model]
+{model}
+
+[method]
+name = "{method}"
+
+[client]
+epochs = 3
+""")
+
+
+write_idx("train", 400)
+write_idx("t10k", 120)
+rows = ["person,height,weight,kind"]
+for i in range(200):
+    kind = draw.randrange(2)
+    rows.append(f"p{i // 50},{draw.gauss(kind * 3, 1):.4f},{draw.gauss(-kind * 2, 1):.4f},{'cat' if kind else 'dog'}")
+write("table.csv", "\n".join(rows) + "\n")
+
+images = 'name = "mnist"\npartition = { kind = "iid", clients = 4 }\nevaluate = "second-half"'
+ctm = 'name = "ctm"\nclauses = 20\nthreshold = 50\npatch = [4, 4]'
+recipe("one-shot", images, ctm, "fedtm-bank")
+recipe("fedtm", images, ctm, "fedtm", "rounds = 4")
+recipe("table", 'file = "table.csv"\nlabel = "kind"\nperson = "person"\npartition = { kind = "column" }',
+       'name = "tm"\nclauses = 10', "fedtmos")

@@ -1,0 +1,428 @@
+#include "bitfed/federated/federation.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "bitfed/base/digest.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temporary_folder.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Everything that could crash asks here first; the step number `crash_at` does.
+struct Steps {
+  int crash_at = -1;
+  int taken = 0;
+  void step() {
+    if (taken++ == crash_at) throw std::runtime_error("crash");
+  }
+};
+
+struct FakeModel : Model {
+  explicit FakeModel(int64_t number) : value(number) {}
+  std::vector<float> scores(const Dataset&, ThreadPool&) const override { return {}; }
+  size_t class_count() const override { return 1; }
+  State state() const override {
+    State state;
+    state.add_scalar<int64_t>("value", value);
+    return state;
+  }
+  ModelCosts costs() const override { return {}; }
+  int64_t value;
+};
+
+// Its value v becomes 3 v + the sum of the uploads, each of which depends on v: every round counts, and so
+// does every client of it. In round 0 it is told an offset.
+class FakeServer : public ServerHalf {
+ public:
+  FakeServer(Steps* steps, bool prepares) : steps_(steps), preparing_(prepares) {}
+
+  bool needs_preparation() const override { return preparing_; }
+  State broadcast(uint32_t) const override {
+    steps_->step();
+    State state;
+    state.add_scalar<int64_t>("value", value_);
+    return state;
+  }
+  void accept(uint32_t client, const State& upload) override {
+    steps_->step();
+    received_[client] = upload.scalar<int64_t>("answer");
+  }
+  void finish_round(uint32_t) override {
+    steps_->step();
+    value_ *= 3;
+    for (const auto& [client, answer] : received_) value_ += answer;
+    received_.clear();
+    preparing_ = false;
+  }
+  std::unique_ptr<Model> model() const override { return std::make_unique<FakeModel>(value_); }
+  State save() const override {
+    steps_->step();
+    State state = FakeModel(value_).state();
+    state.metadata["prepared"] = preparing_ ? "no" : "yes";
+    return state;
+  }
+  void restore(const State& saved) override {
+    value_ = saved.scalar<int64_t>("value");
+    preparing_ = saved.text("prepared") == "no";
+  }
+  int64_t value() const { return value_; }
+
+ private:
+  Steps* steps_;
+  bool preparing_;
+  int64_t value_ = 1;
+  std::map<uint32_t, int64_t> received_;
+};
+
+Bytes answer(const Bytes& broadcast, uint32_t round, uint32_t client) {
+  State state;
+  state.add_scalar<int64_t>(
+      "answer", decode(broadcast, "broadcast").scalar<int64_t>("value") % 1000 * (client + 2) + round);
+  return encode(state);
+}
+
+class FakeTransport : public Transport {
+ public:
+  explicit FakeTransport(Steps* steps) : steps_(steps) {}
+
+  void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
+                 const std::function<void(ClientResult)>& receive) override {
+    steps_->step();
+    asked[round].insert(asked[round].end(), clients.begin(), clients.end());
+    // The last first: uploads come in any order.
+    for (auto client = clients.rbegin(); client != clients.rend(); ++client) {
+      if (silent.contains(*client)) continue;
+      steps_->step();
+      Bytes upload = answer(broadcast, round, *client);
+      if (garbles == static_cast<int64_t>(*client)) upload.resize(upload.size() - 1);
+      receive({*client, upload, 10, 20, 0.25});
+    }
+  }
+
+  std::map<uint32_t, std::vector<uint32_t>> asked;
+  std::set<uint32_t> silent;
+  int64_t garbles = -1;
+
+ private:
+  Steps* steps_;
+};
+
+struct Outcome {
+  int64_t value = 0;
+  FederationTotals totals;
+  Event evaluation;
+  std::vector<Event> events;
+  std::map<uint32_t, std::vector<uint32_t>> asked;
+};
+
+class FederationTest : public testing::Test {
+ protected:
+  FederationTest() {
+    options_.seed = 4;
+    options_.rounds = 3;
+    options_.clients = 5;
+    options_.clients_per_round = 2;
+    options_.checkpoint = folder_ / "checkpoint";
+    options_.depends_on = "recipe\n";
+  }
+
+  // One process's life on the checkpoint folder.
+  Outcome live(int crash_at = -1) {
+    Steps steps{crash_at};
+    FakeServer server(&steps, prepares_);
+    FakeTransport transport(&steps);
+    transport.silent = silent_;
+    transport.garbles = garbles_;
+    Outcome outcome;
+    Federation federation(
+        options_, server, transport,
+        [&](const Model& model) {
+          steps.step();
+          return Event{
+              {"accuracy", 1.0 / static_cast<double>(1 + dynamic_cast<const FakeModel&>(model).value)},
+              {"confusion_matrix", {{1}}}};
+        },
+        [&](const Event& event) {
+          outcome.events.push_back(event);
+          steps.step();
+        });
+    federation.run();
+    outcome.value = server.value();
+    outcome.totals = federation.totals();
+    outcome.evaluation = federation.last_evaluation();
+    outcome.asked = transport.asked;
+    return outcome;
+  }
+
+  void start_afresh() { fs::remove_all(options_.checkpoint); }
+
+  TemporaryFolder folder_;
+  FederationOptions options_;
+  bool prepares_ = false;
+  std::set<uint32_t> silent_;
+  int64_t garbles_ = -1;
+};
+
+// The same computed without a federation.
+int64_t expected_value(uint64_t seed, uint32_t rounds, uint32_t clients, uint32_t per_round, bool prepares) {
+  int64_t value = 1;
+  for (uint32_t round = prepares ? 0 : 1; round <= rounds; ++round) {
+    int64_t next = 3 * value;
+    for (const uint32_t client : sample_clients(seed, round, clients, round == 0 ? clients : per_round)) {
+      next += value % 1000 * (client + 2) + round;
+    }
+    value = next;
+  }
+  return value;
+}
+
+TEST_F(FederationTest, RunsItsRounds) {
+  for (const bool prepares : {false, true}) {
+    start_afresh();
+    prepares_ = prepares;
+    const Outcome outcome = live();
+    EXPECT_EQ(outcome.value, expected_value(4, 3, 5, 2, prepares));
+    EXPECT_EQ(outcome.asked.count(0), prepares ? 1u : 0u);
+    if (prepares) {
+      EXPECT_THAT(outcome.asked.at(0), ElementsAre(0, 1, 2, 3, 4));
+    }
+    for (uint32_t round = 1; round <= 3; ++round) {
+      EXPECT_EQ(outcome.asked.at(round), sample_clients(4, round, 5, 2));
+    }
+  }
+}
+
+TEST_F(FederationTest, TotalsByHand) {
+  prepares_ = true;
+  const Outcome outcome = live();
+  const uint64_t bytes = answer(encode(FakeModel(1).state()), 1, 0).size();
+  const uint64_t broadcast = encode(FakeModel(1).state()).size();
+  const uint64_t uploads = 5 + 3 * 2;
+  EXPECT_EQ(outcome.totals.uploads, uploads);
+  EXPECT_EQ(outcome.totals.upload_bytes, uploads * bytes);
+  EXPECT_EQ(outcome.totals.download_bytes, uploads * broadcast);
+  EXPECT_EQ(outcome.totals.train_samples, uploads * 20);
+  EXPECT_DOUBLE_EQ(outcome.totals.train_seconds, uploads * 0.25);
+  EXPECT_EQ(outcome.totals.reused_uploads, 0u);
+}
+
+TEST_F(FederationTest, EventsInOrder) {
+  prepares_ = true;
+  options_.rounds = 2;
+  const Outcome outcome = live();
+  std::vector<std::string> kinds;
+  for (const Event& event : outcome.events) {
+    kinds.push_back(fmt::format("{} {}", event["event"].get<std::string>(), event["round"].get<int>()));
+  }
+  const std::string done0 = "client-finished 0";
+  const std::string done1 = "client-finished 1";
+  const std::string done2 = "client-finished 2";
+  EXPECT_THAT(kinds, ElementsAre("round-started 0", done0, done0, done0, done0, done0, "round-finished 0",
+                                 "round-started 1", done1, done1, "round-finished 1",  //
+                                 "round-started 2", done2, done2, "round-finished 2"));
+  const Event& client = outcome.events[8];
+  EXPECT_EQ(client["samples"], 10);
+  EXPECT_EQ(client["seconds"], 0.25);
+  EXPECT_EQ(client["origin"], "trained");
+  EXPECT_EQ(outcome.events[7]["clients"], sample_clients(4, 1, 5, 2));
+  // Preparing is not judged, training is; the confusion matrix is too long for the log.
+  EXPECT_FALSE(outcome.events[6].contains("accuracy"));
+  EXPECT_TRUE(outcome.events[10].contains("accuracy"));
+  EXPECT_FALSE(outcome.events[10].contains("confusion_matrix"));
+  EXPECT_EQ(outcome.events[10]["uploads"], 2);
+  EXPECT_EQ(outcome.evaluation["accuracy"], 1.0 / static_cast<double>(1 + outcome.value));
+  EXPECT_TRUE(outcome.evaluation.contains("confusion_matrix"));
+}
+
+// Whatever step a process dies at, the next one ends where an undisturbed run does.
+TEST_F(FederationTest, ResumesAfterACrashAtEveryStep) {
+  for (const bool prepares : {false, true}) {
+    prepares_ = prepares;
+    start_afresh();
+    const Outcome undisturbed = live();
+    int crash_at = 0;
+    for (bool crashed = true; crashed; ++crash_at) {
+      start_afresh();
+      crashed = false;
+      try {
+        live(crash_at);
+      } catch (const std::runtime_error& error) {
+        ASSERT_STREQ(error.what(), "crash");
+        crashed = true;
+      }
+      const Outcome resumed = live();
+      ASSERT_EQ(resumed.value, undisturbed.value) << crash_at;
+      ASSERT_EQ(resumed.totals.uploads, undisturbed.totals.uploads) << crash_at;
+      ASSERT_EQ(resumed.totals.upload_bytes, undisturbed.totals.upload_bytes) << crash_at;
+      ASSERT_EQ(resumed.totals.download_bytes, undisturbed.totals.download_bytes) << crash_at;
+      ASSERT_EQ(resumed.totals.train_samples, undisturbed.totals.train_samples) << crash_at;
+      ASSERT_DOUBLE_EQ(resumed.totals.train_seconds, undisturbed.totals.train_seconds) << crash_at;
+      ASSERT_EQ(nlohmann::json(resumed.evaluation), nlohmann::json(undisturbed.evaluation)) << crash_at;
+    }
+    EXPECT_GT(crash_at, 30);
+  }
+}
+
+// Crashing again and again also gets there, as long as each life is enough for one round of kept uploads:
+// eleven steps.
+TEST_F(FederationTest, ResumesAfterManyCrashes) {
+  const int64_t expected = live().value;
+  start_afresh();
+  int crashes = 0;
+  for (;; ++crashes) {
+    ASSERT_LT(crashes, 100);
+    try {
+      EXPECT_EQ(live(11).value, expected);
+      break;
+    } catch (const std::runtime_error&) {
+    }
+  }
+  EXPECT_GT(crashes, 1);
+}
+
+TEST_F(FederationTest, KeptUploadsAreNotAskedForAgain) {
+  options_.rounds = 1;
+  options_.clients_per_round = 5;
+  // The broadcast, an event, the transport, then for each client the transport, accept and an event: two
+  // done.
+  EXPECT_THROW(live(3 + 2 * 3), std::runtime_error);
+  const Outcome resumed = live();
+  EXPECT_THAT(resumed.asked.at(1), ElementsAre(0, 1, 2));
+  EXPECT_EQ(resumed.events[1]["origin"], "checkpoint");
+  EXPECT_EQ(resumed.value, expected_value(4, 1, 5, 5, false));
+}
+
+TEST_F(FederationTest, AFinishedRunDoesNothing) {
+  const Outcome first = live();
+  const Outcome again = live();
+  EXPECT_EQ(again.value, first.value);
+  EXPECT_TRUE(again.asked.empty());
+  EXPECT_TRUE(again.events.empty());
+  EXPECT_EQ(nlohmann::json(again.evaluation), nlohmann::json(first.evaluation));
+}
+
+TEST_F(FederationTest, ADamagedCheckpointIsAnError) {
+  live();
+  const fs::path file = options_.checkpoint / "server.safetensors";
+  const Bytes whole = read_file(file);
+  write_file_atomically(file, std::span(whole).first(whole.size() - 1));
+  EXPECT_THAT(error_text([&] { live(); }), HasSubstr("server.safetensors"));
+  State state = decode(whole, "whole");
+  state.metadata["checkpoint"] = "{}";
+  write_state(file, state);
+  EXPECT_THAT(error_text([&] { live(); }), HasSubstr("totals"));
+}
+
+TEST_F(FederationTest, OnlyTheLastRoundsUploadsStay) {
+  live();
+  const UploadStore store(options_.checkpoint);
+  EXPECT_FALSE(store.has_round(1));
+  EXPECT_FALSE(store.has_round(2));
+  EXPECT_TRUE(store.has_round(3));
+}
+
+TEST_F(FederationTest, SilentClientsAreLeftOut) {
+  options_.clients_per_round = 5;
+  options_.rounds = 1;
+  silent_ = {1, 3};
+  const Outcome outcome = live();
+  EXPECT_EQ(outcome.totals.uploads, 3u);
+  EXPECT_EQ(outcome.value, 3 + (2 + 1) + (4 + 1) + (6 + 1));
+}
+
+TEST_F(FederationTest, NoClientAnswered) {
+  silent_ = {0, 1, 2, 3, 4};
+  EXPECT_EQ(error_text([&] { live(); }, Error::Kind::kFailure), "round 1: no client answered");
+  EXPECT_FALSE(fs::exists(options_.checkpoint / "server.safetensors"));
+}
+
+TEST_F(FederationTest, AnUploadThatDoesNotDecode) {
+  options_.clients_per_round = 5;
+  garbles_ = 2;
+  EXPECT_THAT(error_text([&] { live(); }), HasSubstr("round 1: upload of client 2"));
+  EXPECT_FALSE(UploadStore(options_.checkpoint).find(1, 2, "whatever"));
+  // Sent again whole, the run goes on.
+  garbles_ = -1;
+  EXPECT_EQ(live().value, expected_value(4, 3, 5, 5, false));
+}
+
+TEST_F(FederationTest, StopKeepsTheUploads) {
+  options_.stop = [] { return true; };
+  EXPECT_EQ(error_text([&] { live(); }, Error::Kind::kStopped), "stopped");
+  options_.stop = [] { return false; };
+  const Outcome resumed = live();
+  EXPECT_TRUE(resumed.asked.at(1).empty());
+  EXPECT_EQ(resumed.value, expected_value(4, 3, 5, 2, false));
+}
+
+TEST_F(FederationTest, ReuseTakesAnotherRunsUploads) {
+  options_.rounds = 1;
+  const Outcome first = live();
+  options_.reuse = options_.checkpoint;
+  options_.checkpoint = folder_ / "second";
+  const Outcome second = live();
+  EXPECT_EQ(second.value, first.value);
+  EXPECT_TRUE(second.asked.at(1).empty());
+  EXPECT_EQ(second.totals.reused_uploads, 2u);
+  EXPECT_EQ(second.events[1]["origin"], "reused");
+
+  options_.checkpoint = folder_ / "third";
+  options_.depends_on = "another recipe\n";
+  EXPECT_THAT(error_text([&] { live(); }), HasSubstr("'recipe' there, 'another recipe' here"));
+  options_.depends_on = "recipe\n";
+  options_.clients_per_round = 5;
+  EXPECT_THAT(error_text([&] { live(); }), HasSubstr("holds no upload of client"));
+}
+
+TEST(SampleClientsTest, AscendingWithoutReplacement) {
+  for (uint32_t round = 0; round < 200; ++round) {
+    const std::vector<uint32_t> chosen = sample_clients(1, round, 20, 7);
+    ASSERT_EQ(chosen.size(), 7u);
+    EXPECT_TRUE(std::is_sorted(chosen.begin(), chosen.end()));
+    EXPECT_EQ(std::set<uint32_t>(chosen.begin(), chosen.end()).size(), 7u);
+    EXPECT_LT(chosen.back(), 20u);
+  }
+  EXPECT_THAT(sample_clients(1, 1, 4, 4), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(sample_clients(1, 1, 1, 1), ElementsAre(0));
+}
+
+// Each client, and each pair, as often as any other, within five standard deviations.
+TEST(SampleClientsTest, Uniform) {
+  constexpr int kRounds = 6000;
+  constexpr uint32_t kClients = 6;
+  std::map<uint32_t, int> single;
+  std::map<std::pair<uint32_t, uint32_t>, int> pairs;
+  for (uint32_t round = 1; round <= kRounds; ++round) {
+    const std::vector<uint32_t> chosen = sample_clients(3, round, kClients, 2);
+    ++single[chosen[0]];
+    ++single[chosen[1]];
+    ++pairs[{chosen[0], chosen[1]}];
+  }
+  const auto expect_near = [](int count, double probability) {
+    EXPECT_NEAR(count, kRounds * probability, 5 * std::sqrt(kRounds * probability * (1 - probability)));
+  };
+  ASSERT_EQ(single.size(), 6u);
+  ASSERT_EQ(pairs.size(), 15u);
+  for (const auto& [client, count] : single) expect_near(count, 2.0 / 6);
+  for (const auto& [pair, count] : pairs) expect_near(count, 1.0 / 15);
+}
+
+TEST(SampleClientsTest, DependsOnSeedAndRoundAlone) {
+  EXPECT_EQ(sample_clients(1, 2, 100, 10), sample_clients(1, 2, 100, 10));
+  EXPECT_NE(sample_clients(1, 2, 100, 10), sample_clients(1, 3, 100, 10));
+  EXPECT_NE(sample_clients(1, 2, 100, 10), sample_clients(2, 2, 100, 10));
+}
+
+}  // namespace
+}  // namespace bitfed

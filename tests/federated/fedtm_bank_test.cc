@@ -1,0 +1,278 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/federated/hand_made.h"
+
+namespace bitfed {
+namespace {
+
+using hand_made::Bank;
+using hand_made::fires;
+using hand_made::literals_of;
+using hand_made::upload_of;
+using hand_made::weights_of;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr size_t kWidth = 4;
+constexpr size_t kLiterals = 2 * kWidth;
+
+std::string recipe(size_t clauses, int models) {
+  return "[model]\nname = \"tm\"\nclauses = " + std::to_string(clauses) +
+         "\nthreshold = 50\n[method]\nname = \"fedtm-bank\"\nserver_models = " + std::to_string(models) +
+         "\n";
+}
+
+using Clients = std::vector<std::vector<Bank>>;
+
+std::unique_ptr<TsetlinModel> fold(const Clients& clients, size_t classes, int models) {
+  const size_t clauses = clients[0][0].weights.size();
+  const auto method = hand_made::method_of(recipe(clauses, models), hand_made::images(kWidth, classes));
+  std::vector<State> uploads;
+  for (const std::vector<Bank>& banks : clients) uploads.push_back(upload_of(banks, kLiterals));
+  return hand_made::fuse(*method->make_server(), uploads);
+}
+
+std::vector<float> all_scores(const TsetlinModel& model) {
+  ThreadPool pool(1);
+  return model.scores(hand_made::images(kWidth, model.class_count(), hand_made::all_images(kWidth)), pool);
+}
+
+// The sum of a bank's `share` heaviest clauses of each polarity for one image, by the definition.
+double pruned_sum(const Bank& bank, size_t share, const std::vector<int>& image) {
+  double sum = 0;
+  for (const size_t polarity : {0u, 1u}) {
+    std::vector<size_t> own;
+    for (size_t i = polarity; i < bank.weights.size(); i += 2) {
+      if (!bank.clauses[i].empty()) own.push_back(i);
+    }
+    for (size_t rank = 0; rank < share && !own.empty(); ++rank) {
+      const auto heaviest = std::max_element(
+          own.begin(), own.end(), [&](size_t a, size_t b) { return bank.weights[a] < bank.weights[b]; });
+      if (fires(bank.clauses[*heaviest], image)) sum += (polarity == 0 ? 1 : -1) * bank.weights[*heaviest];
+      own.erase(heaviest);
+    }
+  }
+  return sum;
+}
+
+// The score of one class for one image: docs/methods/fedtm-bank.md.
+double naive_score(const std::vector<Bank>& holders, size_t budget, const std::vector<int>& image) {
+  const size_t share = budget / holders.size() / 2;
+  double score = 0;
+  double weight = 0;
+  for (const Bank& bank : holders) {
+    const double trust = bank.samples / (bank.samples + 100.0);
+    const double low = bank.negative_mean;
+    score += trust * ((pruned_sum(bank, share, image) - low) / (bank.positive_mean - low) - 0.5);
+    weight += trust;
+  }
+  return score / weight;
+}
+
+Bank random_bank(uint16_t label, size_t clauses, RandomStream& random) {
+  Bank bank;
+  bank.label = label;
+  bank.samples = 1 + random.below(900);
+  for (size_t i = 0; i < clauses; ++i) {
+    bank.weights.push_back(1 + static_cast<int32_t>(random.below(40)));
+    std::vector<size_t> literals;
+    for (size_t literal = 0; literal < kLiterals; ++literal) {
+      if (random.below(5) == 0) literals.push_back(literal);
+    }
+    bank.clauses.push_back(literals);
+  }
+  bank.positive_mean = static_cast<float>(5 + 30 * random.uniform());
+  bank.negative_mean = static_cast<float>(-20 * random.uniform());
+  return bank;
+}
+
+TEST(FedtmBankTest, FoldedScoreIsTheFormula) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    RandomStream random({seed, "fedtm-bank-test"});
+    constexpr size_t kClauses = 12;
+    // Client i lacks class i: every class has three holders of four.
+    Clients clients(4);
+    std::map<uint16_t, std::vector<Bank>> holders;
+    for (size_t client = 0; client < clients.size(); ++client) {
+      for (uint16_t label = 0; label < 4; ++label) {
+        if (label == client) continue;
+        clients[client].push_back(random_bank(label, kClauses, random));
+        holders[label].push_back(clients[client].back());
+      }
+    }
+    const int models = 1 + static_cast<int>(seed % 3);
+    const auto model = fold(clients, 4, models);
+    ASSERT_EQ(model->members().size(), 1u);
+    EXPECT_LE(model->members()[0].clauses, models * kClauses);
+    const std::vector<float> scores = all_scores(*model);
+    const auto images = hand_made::all_images(kWidth);
+    for (size_t i = 0; i < images.size(); ++i) {
+      for (uint16_t label = 0; label < 4; ++label) {
+        EXPECT_NEAR(scores[i * 4 + label], naive_score(holders[label], models * kClauses, images[i]), 1e-5);
+      }
+    }
+  }
+}
+
+// Weight 1/2 at a hundred samples, 3/4 at three hundred: of the one holder's view 2/5, of the other's 3/5.
+TEST(FedtmBankTest, ScoreByHand) {
+  const Bank other{.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{0}, {1}}};
+  const Bank small{.label = 0, .samples = 100, .weights = {10, 1}, .clauses = {{0}, {}}, .positive_mean = 10};
+  const Bank large{.label = 0,
+                   .samples = 300,
+                   .weights = {6, 1},
+                   .clauses = {{1}, {}},
+                   .positive_mean = 4,
+                   .negative_mean = -4};
+  const auto model = fold({{small, other}, {large, other}}, 2, 2);
+  const std::vector<float> scores = all_scores(*model);
+  const auto score = [&](size_t image) { return scores[2 * image]; };  // bit i of the image: pixel i
+  EXPECT_NEAR(score(0), 0.4 * (0.0 - 0.5) + 0.6 * (0.5 - 0.5), 1e-6);
+  EXPECT_NEAR(score(1), 0.4 * (1.0 - 0.5) + 0.6 * (0.5 - 0.5), 1e-6);
+  EXPECT_NEAR(score(2), 0.4 * (0.0 - 0.5) + 0.6 * (1.25 - 0.5), 1e-6);
+  EXPECT_NEAR(score(3), 0.4 * (1.0 - 0.5) + 0.6 * (1.25 - 0.5), 1e-6);
+}
+
+// Two holders, six clauses, one model: a clause and a half of each polarity, that is one, for each.
+TEST(FedtmBankTest, PruningKeepsTheHeaviestOfEachPolarity) {
+  const Bank bank{
+      .label = 0, .samples = 100, .weights = {3, 9, 7, 8, 7, 10}, .clauses = {{0}, {1}, {2}, {3}, {4}, {}}};
+  const Bank other{
+      .label = 1, .samples = 1, .weights = {1, 1, 1, 1, 1, 1}, .clauses = {{0}, {}, {}, {}, {}, {}}};
+  const auto two = fold({{bank, other}, {bank, other}}, 2, 1);
+  const TsetlinMember& member = two->members()[0];
+  // For: clause 2 (7, the lower of two equals). Against: clause 1 (9), since 10 is empty.
+  ASSERT_EQ(member.clauses, 4u);
+  EXPECT_THAT(literals_of(member, 0, 0), ElementsAre(2));
+  EXPECT_THAT(literals_of(member, 0, 1), ElementsAre(1));
+  EXPECT_THAT(literals_of(member, 0, 2), ElementsAre(2));
+  EXPECT_THAT(literals_of(member, 0, 3), ElementsAre(1));
+  EXPECT_NEAR(member.weights[0] / member.scale, 3.5, 1e-6);
+  EXPECT_NEAR(member.weights[1] / member.scale, -4.5, 1e-6);
+  // Alone it has room for all: the five that are not empty.
+  const auto one = fold({{bank, other}}, 2, 1);
+  EXPECT_EQ(one->members()[0].clauses, 5u);
+}
+
+TEST(FedtmBankTest, HoldersWithoutNegativesSpeakOnlyIfNobodyElseDoes) {
+  const Bank other{.label = 1, .samples = 50, .weights = {1, 1}, .clauses = {{3}, {}}};
+  const Bank taught{.label = 0, .samples = 50, .weights = {2, 1}, .clauses = {{0}, {}}, .positive_mean = 2};
+  const Bank alone{.label = 0, .samples = 5000, .weights = {4, 1}, .clauses = {{1}, {}}, .positive_mean = 4};
+  const std::vector<float> both = all_scores(*fold({{taught, other}, {alone}}, 2, 4));
+  const std::vector<float> only = all_scores(*fold({{taught, other}}, 2, 4));
+  EXPECT_EQ(both, only);
+  // Class 0 held by single-class clients alone: image 2 has only pixel 1.
+  const Bank elsewhere{.label = 1, .samples = 50, .weights = {1, 1}, .clauses = {{3}, {}}};
+  const std::vector<float> single = all_scores(*fold({{alone}, {elsewhere}}, 2, 4));
+  EXPECT_NEAR(single[2 * 2], 0.5, 1e-6);
+  EXPECT_NEAR(single[2 * 1], -0.5, 1e-6);
+}
+
+// A holder whose positives do not outvote its negatives cannot be calibrated.
+TEST(FedtmBankTest, HoldersThatCannotTellAreLeftOut) {
+  const Bank other{.label = 1, .samples = 50, .weights = {1, 1}, .clauses = {{3}, {}}};
+  const Bank good{.label = 0, .samples = 50, .weights = {2, 1}, .clauses = {{0}, {}}, .positive_mean = 2};
+  Bank bad{.label = 0, .samples = 5000, .weights = {4, 1}, .clauses = {{1}, {}}, .positive_mean = 3};
+  for (const float negative_mean : {3.0f, 4.0f}) {
+    bad.negative_mean = negative_mean;
+    EXPECT_EQ(all_scores(*fold({{good, other}, {bad, other}}, 2, 4)),
+              all_scores(*fold({{good, other}, {other}}, 2, 4)));
+  }
+}
+
+// Class 0's one clause votes against with fifty times the spread: it scores far below any fixed floor.
+// Class 1 is nobody's, class 2's only holder cannot tell it from others.
+TEST(FedtmBankTest, AClassThatNobodySpeaksForNeverWins) {
+  const Bank harsh{.label = 0,
+                   .samples = 100,
+                   .weights = {1, 100},
+                   .clauses = {{0}, {1}},
+                   .positive_mean = 1,
+                   .negative_mean = -1};
+  const Bank blind{.label = 2,
+                   .samples = 100,
+                   .weights = {1, 1},
+                   .clauses = {{0}, {1}},
+                   .positive_mean = -1,
+                   .negative_mean = 1};
+  const Bank empty{.label = 3, .samples = 100, .weights = {1, 1}, .clauses = {{}, {}}};
+  const auto model = fold({{harsh, blind, empty}}, 5, 1);
+  ThreadPool pool(1);
+  const Dataset data = hand_made::images(kWidth, 5, hand_made::all_images(kWidth));
+  EXPECT_THAT(predict(*model, data, pool), testing::Each(0));
+  // And the scores of the class that is spoken for stay what they are: image 2 has only pixel 1.
+  EXPECT_NEAR(all_scores(*model)[2 * 5], (-100.0 + 1) / 2 - 0.5, 1e-4);
+}
+
+// A composite in which one machine cannot tell class 1 from others and the other can: it may still win.
+TEST(FedtmBankTest, OneSilentMachineDoesNotSilenceTheOthers) {
+  const std::string composite =
+      "[model]\nname = \"ctm-composite\"\n"
+      "[[model.member]]\nclauses = 2\npatch = [1, 4]\n[[model.member]]\nclauses = 2\npatch = [1, 4]\n"
+      "[method]\nname = \"fedtm-bank\"\n";
+  // Class 0 wants pixel 0 and has a vote of -100 against pixel 1; class 1 wants pixel 1, class 2 is nobody's.
+  const std::vector<Bank> banks = {
+      {.label = 0, .samples = 100, .weights = {1, 100}, .clauses = {{0}, {1}}, .positive_mean = 1},
+      {.label = 1, .samples = 100, .weights = {1, 1}, .clauses = {{1}, {0}}, .positive_mean = 1}};
+  std::vector<Bank> blind = banks;
+  blind[1].positive_mean = -1;
+  State upload = upload_of(banks, kLiterals);
+  const State second = upload_of(blind, kLiterals);
+  for (Tensor tensor : second.tensors()) {
+    if (!tensor.name.starts_with("0.")) continue;
+    tensor.name[0] = '1';
+    upload.add(std::move(tensor));
+  }
+  const auto method = hand_made::method_of(composite, hand_made::images(kWidth, 3));
+  const auto model = hand_made::fuse(*method->make_server(), {upload});
+  ThreadPool pool(1);
+  const Dataset data = hand_made::images(kWidth, 3, {{1, 0, 0, 0}, {0, 1, 0, 0}, {1, 1, 0, 0}});
+  EXPECT_THAT(predict(*model, data, pool), ElementsAre(0, 1, 1));
+}
+
+// Room for two clauses: only the holder with the most samples keeps its pair; the lower client of equals.
+TEST(FedtmBankTest, MoreHoldersThanBudget) {
+  const auto holder = [](uint32_t samples, size_t literal) {
+    return std::vector<Bank>{
+        {.label = 0, .samples = samples, .weights = {2, 3}, .clauses = {{literal}, {literal + 4}}},
+        {.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{0}, {}}}};
+  };
+  const auto model = fold({holder(10, 0), holder(30, 1), holder(30, 2), holder(20, 3)}, 2, 1);
+  const TsetlinMember& member = model->members()[0];
+  ASSERT_EQ(member.clauses, 2u);
+  EXPECT_THAT(literals_of(member, 0, 0), ElementsAre(1));
+  EXPECT_THAT(literals_of(member, 0, 1), ElementsAre(5));
+  EXPECT_NEAR(member.weights[0] / member.scale, 2, 1e-6);
+}
+
+TEST(FedtmBankTest, OrderOfArrivalDoesNotMatter) {
+  RandomStream random({7, "order"});
+  std::vector<State> uploads;
+  for (int i = 0; i < 4; ++i) {
+    uploads.push_back(upload_of({random_bank(0, 6, random), random_bank(2, 6, random)}, kLiterals));
+  }
+  const auto method = hand_made::method_of(recipe(6, 1), hand_made::images(kWidth, 3));
+  const auto forward = method->make_server();
+  const auto backward = method->make_server();
+  for (uint32_t i = 0; i < 4; ++i) forward->accept(i, uploads[i]);
+  for (uint32_t i = 4; i-- > 0;) backward->accept(i, uploads[i]);
+  forward->finish_round(1);
+  backward->finish_round(1);
+  EXPECT_EQ(forward->model()->state(), backward->model()->state());
+}
+
+// Clients that all say the same are one client, as long as the budget leaves their banks whole.
+TEST(FedtmBankTest, IdenticalClientsAreAFixedPoint) {
+  RandomStream random({8, "same"});
+  const std::vector<Bank> banks = {random_bank(0, 6, random), random_bank(1, 6, random)};
+  const std::vector<float> one = all_scores(*fold({banks}, 2, 1));
+  const std::vector<float> three = all_scores(*fold({banks, banks, banks}, 2, 3));
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(one[i], three[i], 1e-5);
+}
+
+}  // namespace
+}  // namespace bitfed

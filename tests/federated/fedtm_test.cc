@@ -1,0 +1,161 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/base/error_text.h"
+#include "tests/federated/hand_made.h"
+
+namespace bitfed {
+namespace {
+
+using hand_made::Bank;
+using hand_made::literals_of;
+using hand_made::upload_of;
+using hand_made::weights_of;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kRecipe =
+    "[model]\nname = \"tm\"\nclauses = 2\nthreshold = 20\n[method]\nname = \"fedtm\"\n";
+
+std::unique_ptr<ServerHalf> make_server() {
+  return hand_made::method_of(kRecipe, hand_made::images(3, 3))->make_server();
+}
+
+// Says of class 0 this and nothing of the others.
+State says(uint32_t samples, int32_t weight, size_t literal, uint16_t label = 0) {
+  return upload_of({{.label = label, .samples = samples, .weights = {weight, 1}, .clauses = {{literal}, {}}}},
+                   6);
+}
+
+TsetlinModel model_of(const ServerHalf& server) {
+  return dynamic_cast<const TsetlinModel&>(*server.model());
+}
+
+TEST(FedtmTest, MeanOfTheWeightsIsRoundedHalfUp) {
+  struct Case {
+    uint32_t samples_a;
+    int32_t weight_a;
+    uint32_t samples_b;
+    int32_t weight_b;
+    int32_t mean;
+  };
+  // (10 * 3 + 11) / 4 = 10.25, (10 + 11) / 2 = 10.5, (10 + 11 * 2) / 3 = 10.67, (10 * 2 + 11) / 3 = 10.33
+  for (const Case& c : {Case{3, 10, 1, 11, 10}, Case{1, 10, 1, 11, 11}, Case{1, 10, 2, 11, 11},
+                        Case{2, 10, 1, 11, 10}, Case{4'000'000'000, 1, 1, 1 << 24, 1}}) {
+    const auto server = make_server();
+    const auto model =
+        hand_made::fuse(*server, {says(c.samples_a, c.weight_a, 0), says(c.samples_b, c.weight_b, 0)});
+    EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(c.mean, -1));
+  }
+}
+
+TEST(FedtmTest, OrOfTheTwoLargestHolders) {
+  const auto server = make_server();
+  const auto model = hand_made::fuse(*server, {says(5, 1, 0), says(9, 1, 1), says(7, 1, 2), says(6, 1, 3)});
+  EXPECT_THAT(literals_of(model->members()[0], 0, 0), ElementsAre(1, 2));
+  EXPECT_THAT(literals_of(model->members()[0], 0, 1), IsEmpty());
+}
+
+// Among equals the lower client, in whatever order they arrive.
+TEST(FedtmTest, TiesAndTheOrderOfArrival) {
+  const std::vector<State> uploads = {says(5, 10, 0), says(7, 20, 1), says(7, 35, 2), says(7, 40, 3),
+                                      says(9, 50, 4)};
+  std::vector<uint32_t> order = {0, 1, 2, 3, 4};
+  do {
+    const auto server = make_server();
+    for (const uint32_t client : order) server->accept(client, uploads[client]);
+    server->finish_round(1);
+    const TsetlinModel model = model_of(*server);
+    // (50 + 140 + 245 + 280 + 450) / 35 = 33.29
+    ASSERT_THAT(weights_of(model.members()[0], 0), ElementsAre(33, -1));
+    ASSERT_THAT(literals_of(model.members()[0], 0, 0), ElementsAre(1, 4));
+  } while (std::next_permutation(order.begin(), order.end()));
+}
+
+TEST(FedtmTest, OneHolderIsTakenAsItIs) {
+  const auto server = make_server();
+  const auto model = hand_made::fuse(*server, {says(5, 17, 2)});
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(17, -1));
+  EXPECT_THAT(literals_of(model->members()[0], 0, 0), ElementsAre(2));
+}
+
+TEST(FedtmTest, AClassThatNobodyHeldStays) {
+  const auto server = make_server();
+  hand_made::fuse(*server, {says(5, 17, 2)});
+  server->accept(0, says(3, 4, 5, /*label=*/1));
+  server->finish_round(2);
+  const TsetlinModel model = model_of(*server);
+  EXPECT_THAT(weights_of(model.members()[0], 0), ElementsAre(17, -1));
+  EXPECT_THAT(literals_of(model.members()[0], 0, 0), ElementsAre(2));
+  EXPECT_THAT(weights_of(model.members()[0], 1), ElementsAre(4, -1));
+  EXPECT_THAT(literals_of(model.members()[0], 1, 0), ElementsAre(5));
+  // Never held: a machine's start, which is silent.
+  EXPECT_THAT(weights_of(model.members()[0], 2), ElementsAre(1, -1));
+  EXPECT_THAT(literals_of(model.members()[0], 2, 0), IsEmpty());
+}
+
+// A round counts its own uploads only.
+TEST(FedtmTest, RoundsDoNotMix) {
+  const auto server = make_server();
+  hand_made::fuse(*server, {says(100, 50, 0), says(90, 50, 1)});
+  server->accept(0, says(1, 3, 2));
+  server->finish_round(2);
+  const TsetlinModel model = model_of(*server);
+  EXPECT_THAT(weights_of(model.members()[0], 0), ElementsAre(3, -1));
+  EXPECT_THAT(literals_of(model.members()[0], 0, 0), ElementsAre(2));
+}
+
+TEST(FedtmTest, IdenticalClientsAreAFixedPoint) {
+  const State upload = upload_of({{.label = 0, .samples = 3, .weights = {7, 12}, .clauses = {{0, 4}, {1}}},
+                                  {.label = 2, .samples = 5, .weights = {9, 2}, .clauses = {{2}, {3, 5}}}},
+                                 6);
+  EXPECT_EQ(hand_made::fuse(*make_server(), {upload, upload, upload})->state(),
+            hand_made::fuse(*make_server(), {upload})->state());
+}
+
+TEST(FedtmTest, BroadcastIsTheModelToGoOnFrom) {
+  const auto server = make_server();
+  EXPECT_TRUE(server->broadcast(1).tensors().empty());
+  hand_made::fuse(*server, {says(5, 17, 2)});
+  const State broadcast = server->broadcast(2);
+  EXPECT_THAT(broadcast.values<int32_t>("0.weights", {3, 2}), ElementsAre(17, 1, 1, 1, 1, 1));
+  // Six literals in a byte: literal 2 is bit 2.
+  EXPECT_THAT(broadcast.values<uint8_t>("0.actions", {3, 2, 1}), ElementsAre(4, 0, 0, 0, 0, 0));
+}
+
+TEST(FedtmTest, SaveAndRestore) {
+  const auto server = make_server();
+  hand_made::fuse(*server, {says(5, 17, 2), says(4, 11, 3)});
+  const auto restored = make_server();
+  restored->restore(decode(encode(server->save()), "checkpoint"));
+  EXPECT_EQ(restored->model()->state(), server->model()->state());
+  EXPECT_EQ(restored->broadcast(2), server->broadcast(2));
+  for (ServerHalf* half : {server.get(), restored.get()}) {
+    half->accept(0, says(1, 5, 1, /*label=*/2));
+    half->finish_round(2);
+  }
+  EXPECT_EQ(restored->model()->state(), server->model()->state());
+}
+
+TEST(FedtmTest, RestoringAnotherShapeIsRefused) {
+  const auto server = make_server();
+  hand_made::fuse(*server, {says(5, 17, 2)});
+  const State saved = server->save();
+  std::string text = kRecipe;
+  text.replace(text.find("clauses = 2"), 11, "clauses = 4");
+  const auto other = hand_made::method_of(text, hand_made::images(3, 3))->make_server();
+  EXPECT_THAT(error_text([&] { other->restore(saved); }), HasSubstr("0.actions"));
+}
+
+// An upload that is refused leaves nothing of itself behind.
+TEST(FedtmTest, ARefusedUploadDoesNotCount) {
+  const auto server = make_server();
+  EXPECT_NE(error_text([&] { server->accept(0, says(5, 0, 1)); }), "");
+  const auto model = hand_made::fuse(*server, {says(5, 17, 2)});
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(17, -1));
+  EXPECT_THAT(literals_of(model->members()[0], 0, 0), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace bitfed

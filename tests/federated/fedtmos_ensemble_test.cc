@@ -1,0 +1,108 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/federated/hand_made.h"
+
+namespace bitfed {
+namespace {
+
+using hand_made::Bank;
+using hand_made::literals_of;
+using hand_made::upload_of;
+using hand_made::weights_of;
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+constexpr const char* kRecipe =
+    "[model]\nname = \"tm\"\nclauses = 2\nthreshold = 20\n[method]\nname = \"fedtmos-ensemble\"\n";
+
+State client(const std::vector<Bank>& banks) {
+  return upload_of(banks, 4);
+}
+
+// Two clients that share class 0; class 2 is nobody's.
+std::vector<State> uploads() {
+  return {client({{.label = 0, .samples = 9, .weights = {5, 30}, .clauses = {{0}, {3}}},
+                  {.label = 1, .samples = 1, .weights = {2, 3}, .clauses = {{2}, {1}}}}),
+          client({{.label = 0, .samples = 4, .weights = {8, 1}, .clauses = {{0, 1}, {}}}})};
+}
+
+std::unique_ptr<TsetlinModel> ensemble(const std::vector<State>& messages) {
+  const auto method = hand_made::method_of(kRecipe, hand_made::images(2, 3));
+  return hand_made::fuse(*method->make_server(), messages);
+}
+
+TEST(FedtmosEnsembleTest, OneMachinePerClientAsItWasUploaded) {
+  const auto model = ensemble(uploads());
+  ASSERT_EQ(model->members().size(), 2u);
+  const TsetlinMember& first = model->members()[0];
+  EXPECT_THAT(weights_of(first, 0), ElementsAre(5, -30));
+  EXPECT_THAT(weights_of(first, 1), ElementsAre(2, -3));
+  EXPECT_THAT(weights_of(first, 2), Each(0));
+  EXPECT_THAT(literals_of(first, 0, 1), ElementsAre(3));
+  const TsetlinMember& second = model->members()[1];
+  EXPECT_THAT(weights_of(second, 0), ElementsAre(8, -1));
+  EXPECT_THAT(weights_of(second, 1), Each(0));
+  EXPECT_THAT(literals_of(second, 0, 0), ElementsAre(0, 1));
+  EXPECT_EQ(first.clamp, 20);
+  EXPECT_EQ(first.scale, 20);
+}
+
+TEST(FedtmosEnsembleTest, ScoresByHand) {
+  const auto model = ensemble(uploads());
+  ThreadPool pool(1);
+  // Literals: 0 = first pixel, 1 = second, 2 and 3 their negations. In the second image -30 + 5 is
+  // clamped to -20. The empty clause is silent.
+  const Dataset data = hand_made::images(2, 3, {{1, 1}, {1, 0}, {0, 0}});
+  EXPECT_THAT(model->scores(data, pool),
+              ElementsAre((5 + 8) / 20.0f, -3 / 20.0f, 0, -1, 0, 0, -1, 2 / 20.0f, 0));
+}
+
+TEST(FedtmosEnsembleTest, OrderOfArrivalDoesNotMatter) {
+  const auto method = hand_made::method_of(kRecipe, hand_made::images(2, 3));
+  const auto server = method->make_server();
+  server->accept(1, uploads()[1]);
+  server->accept(0, uploads()[0]);
+  server->finish_round(1);
+  EXPECT_EQ(server->model()->state(), ensemble(uploads())->state());
+}
+
+// The sum of n identical machines predicts as one does: n times its scores.
+TEST(FedtmosEnsembleTest, IdenticalClientsAgree) {
+  const State upload = uploads()[0];
+  ThreadPool pool(1);
+  const Dataset data = hand_made::images(2, 3, hand_made::all_images(2));
+  const std::vector<float> one = ensemble({upload})->scores(data, pool);
+  const std::vector<float> three = ensemble({upload, upload, upload})->scores(data, pool);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_FLOAT_EQ(three[i], 3 * one[i]);
+}
+
+// A composite: each client brings every specialist.
+TEST(FedtmosEnsembleTest, Composite) {
+  const std::string recipe =
+      "[model]\nname = \"ctm-composite\"\n"
+      "[[model.member]]\nclauses = 2\nthreshold = 10\npatch = [1, 1]\n"
+      "[[model.member]]\nclauses = 4\nthreshold = 40\npatch = [1, 2]\n"
+      "[method]\nname = \"fedtmos-ensemble\"\n";
+  const auto method = hand_made::method_of(recipe, hand_made::images(2, 3));
+  State upload;
+  upload.add("classes", {1}, std::vector<uint16_t>{1});
+  upload.add("samples", {1}, std::vector<uint32_t>{5});
+  // A patch of one pixel in a row of two: one position bit and one pixel, four literals.
+  pack_actions(BitMatrix(2, 4), "0.actions", {1, 2}, &upload);
+  upload.add("0.weights", {1, 2}, std::vector<int32_t>{1, 2});
+  upload.add("0.calibration", {1, 2}, std::vector<float>{1, 0});
+  pack_actions(BitMatrix(4, 4), "1.actions", {1, 4}, &upload);
+  upload.add("1.weights", {1, 4}, std::vector<int32_t>{3, 4, 5, 6});
+  upload.add("1.calibration", {1, 2}, std::vector<float>{1, 0});
+  const auto model = hand_made::fuse(*method->make_server(), {upload, upload});
+  ASSERT_EQ(model->members().size(), 4u);
+  EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(1, -2));
+  EXPECT_THAT(weights_of(model->members()[1], 1), ElementsAre(3, -4, 5, -6));
+  EXPECT_EQ(model->members()[0].scale, 10);
+  EXPECT_EQ(model->members()[1].scale, 40);
+  EXPECT_EQ(model->members()[3].clauses, 4u);
+}
+
+}  // namespace
+}  // namespace bitfed

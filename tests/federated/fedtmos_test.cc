@@ -1,0 +1,268 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/base/error_text.h"
+#include "tests/federated/hand_made.h"
+
+namespace bitfed {
+namespace {
+
+using hand_made::Bank;
+using hand_made::literals_of;
+using hand_made::upload_of;
+using hand_made::weights_of;
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr size_t kWidth = 3;
+constexpr size_t kLiterals = 2 * kWidth;
+constexpr size_t kClasses = 3;
+constexpr float kThreshold = 1000;
+
+std::string recipe(const std::string& method, size_t clauses = 2) {
+  return "[model]\nname = \"tm\"\nthreshold = 1000\nclauses = " + std::to_string(clauses) +
+         "\n[method]\nname = \"fedtmos\"\n" + method;
+}
+
+// Without the Gini index: no mean of sums of squares exceeds 1.
+std::string unscaled(int models, int clusters = 30) {
+  return recipe("gini_threshold = 1.0\nserver_models = " + std::to_string(models) +
+                "\nclusters = " + std::to_string(clusters) + "\n");
+}
+
+std::unique_ptr<ServerHalf> server_of(const std::string& text) {
+  return hand_made::method_of(text, hand_made::images(kWidth, kClasses))->make_server();
+}
+
+std::unique_ptr<TsetlinModel> fuse(const std::string& text, const std::vector<State>& uploads) {
+  return hand_made::fuse(*server_of(text), uploads);
+}
+
+// A bank of two clauses with the same weight.
+Bank flat_bank(uint16_t label, uint32_t samples, int32_t weight) {
+  return {.label = label, .samples = samples, .weights = {weight, weight}, .clauses = {{0}, {1}}};
+}
+
+State client(const std::vector<Bank>& banks) {
+  return upload_of(banks, kLiterals);
+}
+
+// 3 and 1 samples: sum p^2 = 9/16 + 1/16 = 0.625.
+State lopsided() {
+  return client({flat_bank(0, 3, 100), flat_bank(1, 1, 100)});
+}
+
+TEST(FedtmosTest, GiniAboveTheThresholdScales) {
+  const auto model = fuse(recipe("gini_threshold = 0.6\nserver_models = 1\n"), {lopsided()});
+  ASSERT_EQ(model->members().size(), 1u);
+  // trunc(0.625 * 100 * 3 / 4) = trunc(46.875), trunc(0.625 * 100 / 4) = trunc(15.625)
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(46, -46));
+  EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(15, -15));
+}
+
+TEST(FedtmosTest, GiniAtOrBelowTheThresholdDoesNot) {
+  for (const char* threshold : {"0.625", "0.7", "1.0"}) {
+    const auto model =
+        fuse(recipe("server_models = 1\ngini_threshold = " + std::string(threshold) + "\n"), {lopsided()});
+    EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(75, -75)) << threshold;
+    EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(25, -25)) << threshold;
+  }
+}
+
+// (0.625 + 1) / 2 = 0.8125 over two clients; 0.8125 * 100 * 3 / 4 = 60.9375.
+TEST(FedtmosTest, GiniIsTheMeanOverClients) {
+  const auto model = fuse(recipe("gini_threshold = 0.8\nserver_models = 1\n"),
+                          {lopsided(), client({flat_bank(2, 7, 1000)})});
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(60, -60));
+  EXPECT_THAT(weights_of(model->members()[0], 2), ElementsAre(812, -812));
+}
+
+TEST(FedtmosTest, ScalingTruncates) {
+  const State upload =
+      client({{.label = 0, .samples = 3, .weights = {100, 7, 3, 1}, .clauses = {{0}, {1}, {2}, {3}}},
+              {.label = 1, .samples = 1, .weights = {100, 7, 3, 1}, .clauses = {{0}, {1}, {2}, {3}}}});
+  const auto model = fuse(recipe("gini_threshold = 1.0\nserver_models = 1\n", 4), {upload});
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(75, -5, 2, 0));
+  EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(25, -1, 0, 0));
+}
+
+// A vector vanishes when its mean is below one after scaling, whatever its largest weight.
+TEST(FedtmosTest, VanishedVectorsAreDropped) {
+  const auto model_with = [](int32_t first) {
+    const auto server = server_of(unscaled(1));
+    // Class 1 has a quarter of the samples: 4 becomes 1, 3 becomes 0.
+    const Bank small{.label = 1, .samples = 1, .weights = {first, 4}, .clauses = {{0}, {1}}};
+    const auto model = hand_made::fuse(*server, {client({flat_bank(0, 3, 8), small})});
+    return std::pair(weights_of(model->members()[0], 1), server->notes());
+  };
+  const auto [kept, kept_notes] = model_with(4);
+  EXPECT_THAT(kept, ElementsAre(1, -1));
+  EXPECT_THAT(kept_notes, Contains(HasSubstr("2 class vectors regrouped, 0 dropped")));
+  const auto [dropped, dropped_notes] = model_with(3);
+  EXPECT_THAT(dropped, Each(0));
+  EXPECT_THAT(dropped_notes, Contains(HasSubstr("1 class vectors regrouped, 1 dropped")));
+}
+
+TEST(FedtmosTest, AllVectorsDroppedIsASilentModel) {
+  const auto model = fuse(unscaled(3), {client({flat_bank(0, 1, 1), flat_bank(1, 1, 1)})});
+  ThreadPool pool(1);
+  const Dataset data = hand_made::images(kWidth, kClasses, hand_made::all_images(kWidth));
+  EXPECT_THAT(model->scores(data, pool), Each(0.0f));
+}
+
+// Clusters P = {A0} around 100, Q = {B0, B1} around 11 and R = {D0, D1, D2} around 1002, in this order
+// because they hold one, two and three classes. Two models:
+//   A0: both models are empty, the first takes it.          B0: only model 1 lacks class 0.
+//   B1: separated from P in model 0 by 2 * 89^2, from its own cluster in model 1 by 0: model 0.
+//   D0: nobody lacks class 0; model 1 has fewer classes.    D1: only model 1 lacks class 1.
+//   D2: model 0: (15842 + 1627208 + 1964162) / 3; model 1, whose class 0 has the mean 506.5 of Q and R:
+//       (491040.5 + 491040.5 + 0) / 3. Model 0.
+TEST(FedtmosTest, RegroupingByHand) {
+  const std::vector<State> uploads = {
+      client({flat_bank(0, 10, 100)}), client({flat_bank(0, 5, 20), flat_bank(1, 5, 24)}),
+      client({flat_bank(0, 10, 3000), flat_bank(1, 10, 3006), flat_bank(2, 10, 3012)})};
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    const auto method = hand_made::method_of(unscaled(2, 3), hand_made::images(kWidth, kClasses), seed);
+    const auto model = hand_made::fuse(*method->make_server(), uploads);
+    ASSERT_EQ(model->members().size(), 2u);
+    EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(100, -100));
+    EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(12, -12));
+    EXPECT_THAT(weights_of(model->members()[0], 2), ElementsAre(1004, -1004));
+    EXPECT_THAT(weights_of(model->members()[1], 0), ElementsAre((10 + 1000) / 2, -(10 + 1000) / 2));
+    EXPECT_THAT(weights_of(model->members()[1], 1), ElementsAre(1002, -1002));
+    EXPECT_THAT(weights_of(model->members()[1], 2), ElementsAre(0, 0));
+  }
+}
+
+// P = {A0} and Q = {B0, C0, B1}: at C0's turn both models hold class 0 and as many clusters; the lower
+// index wins. B1 then goes where class 0 is not Q alone: model 0.
+TEST(FedtmosTest, EqualModelsTheFirstWins) {
+  const auto model = fuse(
+      unscaled(2, 2), {client({flat_bank(0, 10, 100)}), client({flat_bank(0, 5, 20), flat_bank(1, 5, 24)}),
+                       client({flat_bank(0, 5, 14)})});
+  ASSERT_EQ(model->members().size(), 2u);
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre((100 + 14) / 2, -(100 + 14) / 2));
+  EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(12, -12));
+  EXPECT_THAT(weights_of(model->members()[1], 0), ElementsAre(10, -10));
+  EXPECT_THAT(weights_of(model->members()[1], 1), ElementsAre(0, 0));
+}
+
+// Three holders of class 0 in one model: the mean of 10, 20 and 25, rounded.
+std::vector<State> three_holders() {
+  const auto holder = [](uint32_t samples, int32_t weight, size_t literal) {
+    return client({{.label = 0,
+                    .samples = samples,
+                    .weights = {weight, weight},
+                    .clauses = {{literal}, {literal + 1}}}});
+  };
+  return {holder(5, 10, 0), holder(9, 20, 2), holder(7, 25, 4)};
+}
+
+TEST(FedtmosTest, MeanWeightsAndTheLargestHoldersActions) {
+  const auto model = fuse(unscaled(1), three_holders());
+  ASSERT_EQ(model->members().size(), 1u);
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(18, -18));
+  EXPECT_THAT(literals_of(model->members()[0], 0, 0), ElementsAre(2));
+  EXPECT_THAT(literals_of(model->members()[0], 0, 1), ElementsAre(3));
+}
+
+TEST(FedtmosTest, OrOfTheTopTwo) {
+  const auto model =
+      fuse(recipe("actions = \"or2\"\ngini_threshold = 1.0\nserver_models = 1\n"), three_holders());
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(18, -18));
+  EXPECT_THAT(literals_of(model->members()[0], 0, 0), ElementsAre(2, 4));
+  EXPECT_THAT(literals_of(model->members()[0], 0, 1), ElementsAre(3, 5));
+}
+
+TEST(FedtmosTest, ScoresByHandAndAbsentClassesScoreZero) {
+  const auto model = fuse(unscaled(1), {client({flat_bank(0, 1, 300), flat_bank(2, 3, 4000)})});
+  ThreadPool pool(1);
+  // Clause 0 wants pixel 0, clause 1 (against) pixel 1; class 2's 3000 is clamped to the threshold.
+  const Dataset data = hand_made::images(kWidth, kClasses, {{1, 0, 0}, {0, 1, 0}, {1, 1, 1}, {0, 0, 1}});
+  EXPECT_THAT(model->scores(data, pool), ElementsAre(75 / kThreshold, 0, 1,    //
+                                                     -75 / kThreshold, 0, -1,  //
+                                                     0, 0, 0, 0, 0, 0));
+}
+
+TEST(FedtmosTest, NormaliseSetsTheScale) {
+  const auto fixed = fuse(unscaled(1), three_holders());
+  EXPECT_EQ(fixed->members()[0].scale, kThreshold);
+  const auto batch = fuse(recipe("normalise = \"batch\"\nserver_models = 1\n"), three_holders());
+  EXPECT_EQ(batch->members()[0].scale, 0);
+  EXPECT_EQ(batch->members()[0].clamp, 1000);
+}
+
+TEST(FedtmosTest, OrderOfArrivalDoesNotMatter) {
+  std::vector<State> uploads;
+  RandomStream random({3, "order"});
+  for (int i = 0; i < 5; ++i) {
+    std::vector<Bank> banks;
+    for (uint16_t label = 0; label < kClasses; ++label) {
+      if (random.below(3) == 0 && !banks.empty()) continue;
+      banks.push_back({.label = label,
+                       .samples = 1 + random.below(4),
+                       .weights = {static_cast<int32_t>(20 + random.below(90)), 50},
+                       .clauses = {{random.below(6)}, {random.below(6)}}});
+    }
+    uploads.push_back(client(banks));
+  }
+  std::vector<uint32_t> order = {0, 1, 2, 3, 4};
+  std::string first;
+  for (int permutation = 0; permutation < 10; ++permutation) {
+    const auto server = server_of(unscaled(2, 4));
+    for (const uint32_t i : order) server->accept(i, uploads[i]);
+    server->finish_round(1);
+    if (first.empty()) first = server->model()->state().sha256();
+    EXPECT_EQ(server->model()->state().sha256(), first);
+    random.shuffle(std::span(order));
+  }
+}
+
+TEST(FedtmosTest, IdenticalClientsAreAFixedPointUpToScaling) {
+  const State upload = client({{.label = 0, .samples = 2, .weights = {40, 7}, .clauses = {{0, 4}, {1}}},
+                               {.label = 2, .samples = 2, .weights = {100, 31}, .clauses = {{2}, {3, 5}}}});
+  for (const char* actions : {"best", "or2"}) {
+    const auto model =
+        fuse(recipe("gini_threshold = 1.0\nserver_models = 1\nactions = \"" + std::string(actions) + "\"\n"),
+             {upload, upload, upload});
+    const TsetlinMember& member = model->members()[0];
+    EXPECT_THAT(weights_of(member, 0), ElementsAre(20, -3));
+    EXPECT_THAT(weights_of(member, 1), ElementsAre(0, 0));
+    EXPECT_THAT(weights_of(member, 2), ElementsAre(50, -15));
+    EXPECT_THAT(literals_of(member, 0, 0), ElementsAre(0, 4));
+    EXPECT_THAT(literals_of(member, 0, 1), ElementsAre(1));
+    EXPECT_THAT(literals_of(member, 2, 0), ElementsAre(2));
+    EXPECT_THAT(literals_of(member, 2, 1), ElementsAre(3, 5));
+  }
+}
+
+// At most the asked number of models, and none without classes.
+TEST(FedtmosTest, NoMoreModelsThanVectorsOfAClass) {
+  EXPECT_EQ(fuse(unscaled(7), three_holders())->members().size(), 3u);
+  EXPECT_EQ(fuse(unscaled(2), three_holders())->members().size(), 2u);
+}
+
+TEST(FedtmosTest, SaveAndRestore) {
+  const auto server = server_of(unscaled(2));
+  const auto model = hand_made::fuse(*server, three_holders());
+  const auto restored = server_of(unscaled(2));
+  restored->restore(decode(encode(server->save()), "checkpoint"));
+  EXPECT_EQ(restored->model()->state(), model->state());
+  EXPECT_EQ(restored->notes(), server->notes());
+  EXPECT_FALSE(server->notes().empty());
+}
+
+TEST(FedtmosTest, BadSettings) {
+  const auto error = [](const std::string& method) { return error_text([&] { server_of(recipe(method)); }); };
+  EXPECT_THAT(error("actions = \"both\"\n"), HasSubstr("method.actions"));
+  EXPECT_THAT(error("gini_threshold = 1.5\n"), HasSubstr("method.gini_threshold"));
+  EXPECT_THAT(error("server_models = 0\n"), HasSubstr("method.server_models"));
+  EXPECT_THAT(error("clusters = 0\n"), HasSubstr("method.clusters"));
+}
+
+}  // namespace
+}  // namespace bitfed

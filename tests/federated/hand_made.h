@@ -1,0 +1,121 @@
+#pragma once
+
+// Uploads and servers made by hand, for the tests of the methods.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bitfed/base/config.h"
+#include "bitfed/federated/method.h"
+#include "bitfed/federated/methods/tsetlin_client.h"
+#include "bitfed/tsetlin/packed_actions.h"
+#include "bitfed/tsetlin/tsetlin_model.h"
+
+namespace bitfed::hand_made {
+
+// What one client says of one class. A clause is the list of its included literals; for an image of n
+// pixels literal i < n is pixel i, literal n + i its negation.
+struct Bank {
+  uint16_t label = 0;
+  uint32_t samples = 1;
+  std::vector<int32_t> weights;
+  std::vector<std::vector<size_t>> clauses;
+  float positive_mean = 1;
+  float negative_mean = 0;
+};
+
+// The upload of one client with one machine of `literals` literals; every bank has as many clauses.
+inline State upload_of(const std::vector<Bank>& banks, size_t literals) {
+  std::vector<uint16_t> classes;
+  std::vector<uint32_t> samples;
+  std::vector<int32_t> weights;
+  std::vector<float> calibration;
+  const size_t clauses = banks.front().weights.size();
+  BitMatrix actions(banks.size() * clauses, literals);
+  for (size_t i = 0; i < banks.size(); ++i) {
+    classes.push_back(banks[i].label);
+    samples.push_back(banks[i].samples);
+    weights.insert(weights.end(), banks[i].weights.begin(), banks[i].weights.end());
+    calibration.insert(calibration.end(), {banks[i].positive_mean, banks[i].negative_mean});
+    for (size_t clause = 0; clause < banks[i].clauses.size(); ++clause) {
+      for (const size_t literal : banks[i].clauses[clause]) actions.set(i * clauses + clause, literal, true);
+    }
+  }
+  State state;
+  state.add("classes", {classes.size()}, classes);
+  state.add("samples", {samples.size()}, samples);
+  pack_actions(actions, "0.actions", {banks.size(), clauses}, &state);
+  state.add("0.weights", {banks.size(), clauses}, weights);
+  state.add("0.calibration", {banks.size(), 2}, calibration);
+  return state;
+}
+
+// Images of one row; a pixel of 255 is a one, of 0 a zero.
+inline Dataset images(size_t width, size_t classes, const std::vector<std::vector<int>>& samples = {}) {
+  Dataset dataset;
+  dataset.name = "hand-made";
+  dataset.height = 1;
+  dataset.width = width;
+  dataset.channels = 1;
+  for (size_t label = 0; label < classes; ++label) dataset.class_names.push_back(std::to_string(label));
+  for (const std::vector<int>& sample : samples) {
+    for (const int bit : sample) dataset.pixels.push_back(bit != 0 ? 255 : 0);
+    dataset.labels.push_back(0);
+  }
+  return dataset;
+}
+
+inline std::unique_ptr<Method> method_of(const std::string& recipe, const Dataset& prototype,
+                                         uint64_t seed = 0) {
+  const Config config = Config::parse(recipe, "recipe.toml");
+  return make_method({config, prototype, seed});
+}
+
+// The uploads of clients 0, 1, … through the server of a method, first to last: the model it makes of them.
+inline std::unique_ptr<TsetlinModel> fuse(ServerHalf& server, const std::vector<State>& uploads) {
+  for (uint32_t client = 0; client < uploads.size(); ++client) server.accept(client, uploads[client]);
+  server.finish_round(1);
+  const std::unique_ptr<Model> model = server.model();
+  return std::make_unique<TsetlinModel>(dynamic_cast<const TsetlinModel&>(*model));
+}
+
+// The signed weights of one class of a member.
+inline std::vector<int32_t> weights_of(const TsetlinMember& member, size_t label) {
+  const auto first = member.weights.begin() + static_cast<std::ptrdiff_t>(label * member.clauses);
+  return {first, first + static_cast<std::ptrdiff_t>(member.clauses)};
+}
+
+// The included literals of one clause of a member.
+inline std::vector<size_t> literals_of(const TsetlinMember& member, size_t label, size_t clause) {
+  std::vector<size_t> literals;
+  for (size_t i = 0; i < member.shape.literals(); ++i) {
+    if (member.actions.get(label * member.clauses + clause, i)) literals.push_back(i);
+  }
+  return literals;
+}
+
+// Whether a clause fires for an image of one row, by the definition. An empty one does not.
+inline bool fires(const std::vector<size_t>& literals, const std::vector<int>& image) {
+  for (const size_t literal : literals) {
+    const bool bit = image[literal % image.size()] != 0;
+    if (bit != (literal < image.size())) return false;
+  }
+  return !literals.empty();
+}
+
+// All images of `width` bits.
+inline std::vector<std::vector<int>> all_images(size_t width) {
+  std::vector<std::vector<int>> result;
+  for (size_t number = 0; number < size_t{1} << width; ++number) {
+    std::vector<int> image;
+    for (size_t i = 0; i < width; ++i) image.push_back(static_cast<int>(number >> i & 1));
+    result.push_back(image);
+  }
+  return result;
+}
+
+}  // namespace bitfed::hand_made

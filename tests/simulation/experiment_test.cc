@@ -1,0 +1,300 @@
+#include "bitfed/simulation/experiment.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "bitfed/base/byte_io.h"
+#include "bitfed/base/random.h"
+#include "bitfed/bits/kernels.h"
+#include "bitfed/model/state.h"
+#include "bitfed/zoo/zoo.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temporary_folder.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::HasSubstr;
+
+// Images of 8 x 8 in which the class is where a bright 3 x 3 square stands, with some noise.
+void write_idx(const fs::path& folder, const std::string& part, uint32_t count) {
+  const auto header = [](uint8_t dimensions, const std::vector<uint32_t>& sizes) {
+    Bytes bytes = {0, 0, 8, dimensions};
+    for (const uint32_t size : sizes) {
+      for (int shift = 24; shift >= 0; shift -= 8) bytes.push_back(static_cast<uint8_t>(size >> shift));
+    }
+    return bytes;
+  };
+  Bytes images = header(3, {count, 8, 8});
+  Bytes labels = header(1, {count});
+  RandomStream random({5, part});
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t label = random.below(4);
+    labels.push_back(static_cast<uint8_t>(label));
+    for (uint32_t y = 0; y < 8; ++y) {
+      for (uint32_t x = 0; x < 8; ++x) {
+        const bool inside = y / 4 == label / 2 && x / 4 == label % 2 && y % 4 != 0 && x % 4 != 0;
+        images.push_back(inside != (random.below(20) == 0) ? 200 : 10);
+      }
+    }
+  }
+  write_file_atomically(folder / (part + "-images-idx3-ubyte"), images);
+  write_file_atomically(folder / (part + "-labels-idx1-ubyte"), labels);
+}
+
+constexpr const char* kRecipe = R"(
+name = "tiny"
+seed = 3
+[data]
+name = "mnist"
+partition = { kind = "iid", clients = 4 }
+evaluate = "second-half"
+[model]
+name = "ctm"
+clauses = 10
+threshold = 30
+patch = [4, 4]
+[method]
+name = "fedtm-bank"
+[client]
+epochs = 2
+)";
+
+class ExperimentTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    data_ = new TemporaryFolder();
+    create_folders(*data_ / "mnist");
+    write_idx(*data_ / "mnist", "train", 240);
+    write_idx(*data_ / "mnist", "t10k", 160);
+  }
+  static void TearDownTestSuite() {
+    delete data_;
+    data_ = nullptr;
+  }
+  void TearDown() override { force_kernels(best_); }
+
+  ExperimentResult run(const std::string& folder,
+                       const std::vector<std::pair<std::string, std::string>>& sets = {},
+                       const ExperimentOptions& like = {}) {
+    Config recipe = Config::parse(kRecipe, "tiny.toml");
+    for (const auto& [key, value] : sets) recipe.set(key, value);
+    ExperimentOptions options = like;
+    options.out = out_ / folder;
+    options.data_dir = data_->path();
+    options.version = "1.2.3";
+    if (options.threads == 0) options.threads = 1;
+    return run_experiment(recipe, options, [this](const Event& event) { heard_.insert(event["event"]); });
+  }
+
+  inline static TemporaryFolder* data_ = nullptr;
+  const std::string best_ = kernels().name;
+  TemporaryFolder out_;
+  std::set<std::string> heard_;
+};
+
+TEST_F(ExperimentTest, WritesItsFolder) {
+  const ExperimentResult result = run("run");
+  EXPECT_EQ(result.folder, out_ / "run");
+  for (const char* name :
+       {"recipe.toml", "events.jsonl", "model.safetensors", "summary.json", "checkpoint"}) {
+    EXPECT_TRUE(fs::exists(out_ / "run" / name)) << name;
+  }
+  EXPECT_EQ(Event::parse(read_text_file(out_ / "run/summary.json")), result.summary);
+  const State state = read_state(out_ / "run/model.safetensors");
+  EXPECT_EQ(state.sha256(), result.summary["model_sha256"]);
+  EXPECT_EQ(load_model(state, "model")->class_count(), 10u);
+  // Progress is heard but not logged.
+  EXPECT_TRUE(heard_.contains("client-progress"));
+  EXPECT_TRUE(heard_.contains("run-finished"));
+  const std::string log = read_text_file(out_ / "run/events.jsonl");
+  EXPECT_EQ(log.find("client-progress"), std::string::npos);
+  for (const char* kind :
+       {"run-started", "round-started", "client-finished", "round-finished", "run-finished"}) {
+    EXPECT_THAT(log, HasSubstr("{\"event\":\"" + std::string(kind) + "\""));
+  }
+  // What was resolved is a recipe that gives the same run.
+  const Config again = Config::load(out_ / "run/recipe.toml");
+  ExperimentOptions options;
+  options.out = out_ / "again";
+  options.data_dir = data_->path();
+  options.threads = 1;
+  EXPECT_EQ(run_experiment(again, options, [](const Event&) {}).summary["model_sha256"],
+            result.summary["model_sha256"]);
+}
+
+TEST_F(ExperimentTest, SummaryHasAllItsFields) {
+  const Event summary = run("run").summary;
+  for (const char* name :
+       {"name", "method", "model", "dataset", "partition", "version", "isa", "model_sha256"}) {
+    EXPECT_TRUE(summary[name].is_string()) << name;
+    EXPECT_NE(summary[name], "") << name;
+  }
+  for (const char* name : {"clients", "rounds", "seed", "threads", "upload_bytes_per_client",
+                           "download_bytes_per_client", "total_upload_bytes", "model_bytes", "flops",
+                           "binary_ops", "train_samples", "peak_rss_bytes", "reused_uploads"}) {
+    EXPECT_TRUE(summary[name].is_number_unsigned()) << name;
+  }
+  for (const char* name :
+       {"accuracy", "validation_accuracy", "f1_micro", "train_seconds", "train_samples_per_second",
+        "aggregation_seconds", "evaluation_seconds", "wall_seconds"}) {
+    EXPECT_TRUE(summary[name].is_number_float()) << name;
+  }
+  EXPECT_TRUE(summary.contains("local_accuracy_mean"));
+  EXPECT_EQ(summary["name"], "tiny");
+  EXPECT_EQ(summary["method"], "fedtm-bank");
+  EXPECT_EQ(summary["model"], "ctm");
+  EXPECT_EQ(summary["dataset"], "mnist");
+  EXPECT_EQ(summary["clients"], 4);
+  EXPECT_EQ(summary["rounds"], 1);
+  EXPECT_EQ(summary["seed"], 3);
+  EXPECT_EQ(summary["version"], "1.2.3");
+  EXPECT_EQ(summary["threads"], 1);
+  EXPECT_EQ(summary["isa"], best_);
+  EXPECT_EQ(summary["model_sha256"].get<std::string>().size(), 64u);
+  EXPECT_EQ(summary["train_samples"], 240 * 2);
+  EXPECT_GT(summary["accuracy"].get<double>(), 0.5);
+  EXPECT_LE(summary["accuracy"].get<double>(), 1.0);
+  EXPECT_EQ(summary["f1_micro"], summary["accuracy"]);
+  EXPECT_EQ(summary["upload_bytes_per_client"].get<uint64_t>(),
+            summary["total_upload_bytes"].get<uint64_t>() / 4);
+  uint64_t uploaded = 0;
+  for (const auto& entry : fs::directory_iterator(out_ / "run/checkpoint/round-00001")) {
+    if (entry.path().extension() == ".safetensors") uploaded += entry.file_size();
+  }
+  EXPECT_EQ(summary["total_upload_bytes"], uploaded);
+  uint64_t judged = 0;
+  for (const auto& row : summary["confusion_matrix"]) {
+    for (const auto& count : row) judged += count.get<uint64_t>();
+  }
+  EXPECT_EQ(judged, 160u - 96);  // half of 160 is two and a half batches of 32, rounded up
+  uint64_t dealt = 0;
+  for (const auto& row : summary["client_class_counts"]) {
+    for (const auto& count : row) dealt += count.get<uint64_t>();
+  }
+  EXPECT_EQ(dealt, 240u);
+}
+
+TEST_F(ExperimentTest, TheSameModelWithAnyThreadsAndInstructions) {
+  for (const char* method : {"fedtm-bank", "fedtmos", "fedtm"}) {
+    const std::vector<std::pair<std::string, std::string>> sets = {
+        {"method.name", method}, {"rounds", std::string(method) == "fedtm" ? "3" : "1"}};
+    Event first;
+    for (const Kernels* table : supported_kernels()) {
+      force_kernels(table->name);
+      for (const unsigned threads : {1u, 2u}) {
+        ExperimentOptions options;
+        options.threads = threads;
+        const std::string name = fmt::format("{}-{}-{}", method, table->name, threads);
+        const Event summary = run(name, sets, options).summary;
+        if (first.is_null()) first = summary;
+        EXPECT_EQ(summary["model_sha256"], first["model_sha256"]) << name;
+        EXPECT_EQ(summary["accuracy"], first["accuracy"]) << name;
+        EXPECT_EQ(summary["isa"], table->name);
+        EXPECT_EQ(summary["threads"], threads);
+      }
+    }
+  }
+}
+
+TEST_F(ExperimentTest, AnotherSeedIsAnotherModel) {
+  EXPECT_NE(run("one", {{"seed", "1"}}).summary["model_sha256"],
+            run("two", {{"seed", "2"}}).summary["model_sha256"]);
+}
+
+TEST_F(ExperimentTest, ReuseEqualsTraining) {
+  run("bank");
+  ExperimentOptions reusing;
+  reusing.reuse = out_ / "bank";
+  for (const char* method : {"fedtmos", "fedtmos-ensemble"}) {
+    const Event reused = run(method + std::string("-reused"), {{"method.name", method}}, reusing).summary;
+    const Event trained = run(method, {{"method.name", method}}).summary;
+    EXPECT_EQ(reused["model_sha256"], trained["model_sha256"]);
+    EXPECT_EQ(reused["accuracy"], trained["accuracy"]);
+    EXPECT_EQ(reused["total_upload_bytes"], trained["total_upload_bytes"]);
+    EXPECT_EQ(reused["reused_uploads"], 4);
+    EXPECT_EQ(trained["reused_uploads"], 0);
+  }
+}
+
+TEST_F(ExperimentTest, ReuseOfOtherSettingsIsRefused) {
+  run("bank");
+  ExperimentOptions reusing;
+  reusing.reuse = out_ / "bank";
+  const auto refusal = [&](const std::string& key, const std::string& value) {
+    return error_text([&] { run("other-" + key, {{key, value}}, reusing); });
+  };
+  EXPECT_THAT(refusal("client.epochs", "3"), HasSubstr("'epochs = 2' there, 'epochs = 3' here"));
+  EXPECT_THAT(refusal("model.clauses", "12"), HasSubstr("'clauses = 10' there, 'clauses = 12' here"));
+  EXPECT_THAT(refusal("seed", "4"), HasSubstr("'seed = 3' there, 'seed = 4' here"));
+  EXPECT_THAT(refusal("data.partition.clients", "3"), HasSubstr("other settings"));
+  reusing.reuse = out_ / "nowhere";
+  EXPECT_THAT(error_text([&] { run("from-nowhere", {}, reusing); }),
+              HasSubstr("holds no upload of client 0"));
+}
+
+TEST_F(ExperimentTest, ResumingAFinishedRunGivesItsSummary) {
+  const Event first = run("run").summary;
+  ExperimentOptions options;
+  EXPECT_THAT(error_text([&] { run("run"); }), HasSubstr("--resume"));
+  options.existing = RunFolderWriter::Existing::kResume;
+  EXPECT_EQ(run("run", {}, options).summary, first);
+  EXPECT_THAT(error_text([&] {
+                run("run", {{"client.epochs", "3"}}, options);
+              }),
+              HasSubstr("another recipe"));
+  options.existing = RunFolderWriter::Existing::kOverwrite;
+  const Event overwritten = run("run", {{"client.epochs", "3"}}, options).summary;
+  EXPECT_NE(overwritten["model_sha256"], first["model_sha256"]);
+}
+
+// Stopped at several moments and resumed: the same model.
+TEST_F(ExperimentTest, StoppedAndResumed) {
+  const std::vector<std::pair<std::string, std::string>> fedtm = {{"method.name", "fedtm"}, {"rounds", "2"}};
+  int asked = 0;
+  ExperimentOptions options;
+  options.stop = [&] { return ++asked < 0; };
+  const std::string expected = run("undisturbed", fedtm, options).summary["model_sha256"];
+  const int all = asked;
+  for (int after = 0; after < all; after += all / 6) {
+    const std::string name = "stopped-" + std::to_string(after);
+    asked = 0;
+    options.existing = RunFolderWriter::Existing::kRefuse;
+    options.stop = [&] { return ++asked > after; };
+    EXPECT_EQ(error_text([&] { run(name, fedtm, options); }, Error::Kind::kStopped), "stopped") << after;
+    options.stop = {};
+    options.existing = RunFolderWriter::Existing::kResume;
+    EXPECT_EQ(run(name, fedtm, options).summary["model_sha256"], expected) << after;
+  }
+}
+
+TEST_F(ExperimentTest, BadRecipesWriteNothing) {
+  const auto refusal = [&](const std::string& key, const std::string& value) {
+    return error_text([&] { run("bad", {{key, value}}); });
+  };
+  EXPECT_THAT(refusal("model.clases", "4"), HasSubstr("clauses"));
+  EXPECT_THAT(refusal("model.clauses", "3"), HasSubstr("even"));
+  EXPECT_THAT(refusal("rounds", "2"), HasSubstr("rounds"));  // a one-shot method has one
+  EXPECT_THAT(refusal("federation.clients_per_round", "5"), HasSubstr("clients_per_round"));
+  EXPECT_THAT(refusal("federation.dropout", "2.0"), HasSubstr("dropout"));
+  EXPECT_THAT(refusal("data.partition.clients", "241"), HasSubstr("clients"));
+  EXPECT_THAT(refusal("name", "../up"), HasSubstr("'../up'"));
+  EXPECT_THAT(refusal("method.name", "fedtmoss"), HasSubstr("fedtmos"));
+  EXPECT_FALSE(fs::exists(out_ / "bad"));
+}
+
+TEST_F(ExperimentTest, FractionOfTheClients) {
+  const Event summary = run("half", {{"federation.fraction", "0.5"}}).summary;
+  EXPECT_EQ(summary["train_samples"], 120 * 2);
+  EXPECT_THAT(error_text([&] {
+                run("both", {{"federation.fraction", "0.5"}, {"federation.clients_per_round", "2"}});
+              }),
+              HasSubstr("one of the two"));
+}
+
+}  // namespace
+}  // namespace bitfed
