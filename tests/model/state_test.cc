@@ -138,9 +138,8 @@ TEST(State, NothingAtAllIsAState) {
 // The layout of safetensors: the header's length in eight bytes, little endian; the header, JSON padded with
 // spaces; the data, one tensor after the other.
 TEST(State, ExactBytes) {
-  std::string header =
-      R"({"__metadata__":{"k":"v"},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
-      R"("a":{"dtype":"I32","shape":[],"data_offsets":[2,6]}})";
+  std::string header = R"({"__metadata__":{"k":"v"},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
+                       R"("a":{"dtype":"I32","shape":[],"data_offsets":[2,6]}})";
   ASSERT_EQ(header.size(), 129u);
   header += std::string(7, ' ');
   Bytes expected = {136, 0, 0, 0, 0, 0, 0, 0};
@@ -163,13 +162,11 @@ TEST(State, DigestIsOfNamesTypesShapesAndValuesNotOfTexts) {
     state.add(Tensor{name, dtype, shape, values});
     return state.sha256();
   };
-  const std::vector<std::string> digests = {digest_of("b", Dtype::kU8, {4}, {1, 2, 3, 4}),
-                                            digest_of("c", Dtype::kU8, {4}, {1, 2, 3, 4}),
-                                            digest_of("b", Dtype::kI8, {4}, {1, 2, 3, 4}),
-                                            digest_of("b", Dtype::kU8, {2, 2}, {1, 2, 3, 4}),
-                                            digest_of("b", Dtype::kU8, {1, 4}, {1, 2, 3, 4}),
-                                            digest_of("b", Dtype::kU16, {2}, {1, 2, 3, 4}),
-                                            digest_of("b", Dtype::kU8, {4}, {1, 2, 3, 5})};
+  const std::vector<std::string> digests = {
+      digest_of("b", Dtype::kU8, {4}, {1, 2, 3, 4}),    digest_of("c", Dtype::kU8, {4}, {1, 2, 3, 4}),
+      digest_of("b", Dtype::kI8, {4}, {1, 2, 3, 4}),    digest_of("b", Dtype::kU8, {2, 2}, {1, 2, 3, 4}),
+      digest_of("b", Dtype::kU8, {1, 4}, {1, 2, 3, 4}), digest_of("b", Dtype::kU16, {2}, {1, 2, 3, 4}),
+      digest_of("b", Dtype::kU8, {4}, {1, 2, 3, 5})};
   for (size_t i = 0; i < digests.size(); ++i) {
     for (size_t k = 0; k < i; ++k) EXPECT_NE(digests[i], digests[k]) << i << " and " << k;
   }
@@ -213,24 +210,28 @@ TEST(State, EveryBitFlipIsRefusedOrConsistent) {
     const State back = decode(again, "again");
     EXPECT_EQ(back, state) << "bit " << bit;
     EXPECT_EQ(encode(back), again) << "bit " << bit;
-    EXPECT_FALSE(state == small_state() && bit / 8 >= whole.size() - 6) << "data bit " << bit << " does not matter";
+    EXPECT_FALSE(state == small_state() && bit / 8 >= whole.size() - 6)
+        << "data bit " << bit << " does not matter";
   }
   EXPECT_GT(refused, whole.size() * 4);  // most of the header
   EXPECT_LE(refused, (whole.size() - 6) * 8);
 }
 
 TEST(State, RefusesHostileLengths) {
-  for (const uint64_t length : {uint64_t{9}, uint64_t{1} << 20, (uint64_t{1} << 20) + 1, uint64_t{1} << 63, UINT64_MAX}) {
+  for (const uint64_t length :
+       {uint64_t{9}, uint64_t{1} << 20, (uint64_t{1} << 20) + 1, uint64_t{1} << 63, UINT64_MAX}) {
     Bytes bytes = file_of("", "{}      ");
     std::memcpy(bytes.data(), &length, 8);
-    EXPECT_THAT(refusal(bytes), HasSubstr("claims a header of " + std::to_string(length) + " bytes, found 16"));
+    EXPECT_THAT(refusal(bytes),
+                HasSubstr("claims a header of " + std::to_string(length) + " bytes, found 16"));
   }
   // A header that is really there, but larger than any of ours.
   EXPECT_THAT(refusal("{}" + std::string(1 << 20, ' '), ""), HasSubstr("claims a header"));
 }
 
 TEST(State, RefusesHeadersThatAreNotJsonObjects) {
-  for (const char* header : {"", "nonsense", "{", "{}{}", "[]", "1", "null", "\"text\"", "{\"a\":}", "{\"\xff\":1}"}) {
+  for (const char* header :
+       {"", "nonsense", "{", "{}{}", "[]", "1", "null", "\"text\"", "{\"a\":}", "{\"\xff\":1}"}) {
     EXPECT_THAT(refusal(header, ""), HasSubstr("not a JSON object")) << header;
   }
 }
@@ -252,24 +253,29 @@ TEST(State, RefusesDeepNesting) {
 
 TEST(State, RefusesBadEntries) {
   const auto entry = [](const std::string& dtype, const std::string& shape, const std::string& offsets) {
-    return refusal(R"({"w":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
-                   "12345678");
+    return refusal(
+        R"({"w":{"dtype":)" + dtype + R"(,"shape":)" + shape + R"(,"data_offsets":)" + offsets + "}}",
+        "12345678");
   };
-  EXPECT_THAT(error_text([] { decode(file_of(R"({"w":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})", "12345678"), "x"); }),
+  EXPECT_THAT(error_text([] {
+                decode(file_of(R"({"w":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})", "12345678"), "x");
+              }),
               IsEmpty());
   EXPECT_THAT(entry("\"U9\"", "[8]", "[0,8]"), AllOf(HasSubstr("'w'"), HasSubstr("U9"), HasSubstr("F32")));
   EXPECT_THAT(entry("\"u8\"", "[8]", "[0,8]"), HasSubstr("dtype"));
   EXPECT_THAT(entry("\"BOOL\"", "[8]", "[0,8]"), HasSubstr("dtype"));
   EXPECT_THAT(entry("8", "[8]", "[0,8]"), HasSubstr("dtype"));
   EXPECT_THAT(entry("null", "[8]", "[0,8]"), HasSubstr("dtype"));
-  for (const char* shape : {"8", "[-8]", "[8.0]", "[\"8\"]", "[null]", "{}", "[[8]]", "[1e1]", "[18446744073709551616]",
-                            "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,8]"}) {
+  for (const char* shape : {"8", "[-8]", "[8.0]", "[\"8\"]", "[null]", "{}", "[[8]]", "[1e1]",
+                            "[18446744073709551616]", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,8]"}) {
     EXPECT_THAT(entry("\"U8\"", shape, "[0,8]"), HasSubstr("tensor 'w': shape is not an array")) << shape;
   }
   for (const char* offsets : {"8", "[-1,7]", "[0,8.0]", "[\"0\",8]", "{}"}) {
-    EXPECT_THAT(entry("\"U8\"", "[8]", offsets), HasSubstr("tensor 'w': data_offsets is not an array")) << offsets;
+    EXPECT_THAT(entry("\"U8\"", "[8]", offsets), HasSubstr("tensor 'w': data_offsets is not an array"))
+        << offsets;
   }
-  for (const char* offsets : {"[]", "[8]", "[0,8,8]", "[8,0]", "[0,7]", "[0,9]", "[0,18446744073709551615]"}) {
+  for (const char* offsets :
+       {"[]", "[8]", "[0,8,8]", "[8,0]", "[0,7]", "[0,9]", "[0,18446744073709551615]"}) {
     EXPECT_THAT(entry("\"U8\"", "[8]", offsets), HasSubstr("its data_offsets do not fit U8 [8]")) << offsets;
   }
   EXPECT_THAT(entry("\"U16\"", "[8]", "[0,8]"), HasSubstr("do not fit U16 [8]"));
@@ -324,7 +330,8 @@ TEST(State, RefusesNamesThatOccurTwice) {
 
 TEST(State, RefusesMetadataThatIsNotTexts) {
   for (const char* metadata : {"1", "[]", "\"text\"", "null"}) {
-    EXPECT_THAT(refusal("{\"__metadata__\":" + std::string(metadata) + "}", ""), HasSubstr("not an object of texts"));
+    EXPECT_THAT(refusal("{\"__metadata__\":" + std::string(metadata) + "}", ""),
+                HasSubstr("not an object of texts"));
   }
   for (const char* value : {"1", "[]", "{}", "null", "true"}) {
     EXPECT_THAT(refusal("{\"__metadata__\":{\"k\":" + std::string(value) + "}}", ""),
@@ -345,8 +352,10 @@ TEST(State, ErrorsNameSourceTensorFoundAndExpected) {
   EXPECT_EQ(text("b", {}), "client 4: tensor 'b': found U8 [2], expected U8 []");
   EXPECT_EQ(text("b", {State::kAny, 5}), "client 4: tensor 'b': found U8 [2], expected U8 [any, 5]");
   EXPECT_EQ(text("a", {}), "client 4: tensor 'a': found I32 [], expected U8 []");
-  EXPECT_EQ(error_text([&] { state.scalar<int32_t>("b"); }), "client 4: tensor 'b': found U8 [2], expected I32 []");
-  EXPECT_EQ(error_text([&] { state.scalar<float>("a"); }), "client 4: tensor 'a': found I32 [], expected F32 []");
+  EXPECT_EQ(error_text([&] { state.scalar<int32_t>("b"); }),
+            "client 4: tensor 'b': found U8 [2], expected I32 []");
+  EXPECT_EQ(error_text([&] { state.scalar<float>("a"); }),
+            "client 4: tensor 'a': found I32 [], expected F32 []");
   EXPECT_EQ(error_text([&] { state.text("version"); }), "client 4: metadata 'version' is missing");
   EXPECT_EQ(state.scalar<int32_t>("a"), -2);
   EXPECT_EQ(state.text("k"), "v");

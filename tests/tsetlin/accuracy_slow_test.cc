@@ -70,7 +70,7 @@ double percent_right(const TsetlinMachine& machine, const Setting& setting, cons
 
 // The accuracy after each epoch of `when`, in percent.
 std::vector<double> learning_curve(const Setting& setting, const DataSplit& split,
-                                   const std::vector<int>& when) {
+                                   const std::vector<int>& when, uint64_t seed = 1) {
   const BitImages images = booleanize(setting.booleanizer, split.train);
   const size_t side = setting.patch == 0 ? split.train.height : setting.patch;
   const PatchShape shape = {images.height, images.width, images.planes, side, side};
@@ -79,7 +79,7 @@ std::vector<double> learning_curve(const Setting& setting, const DataSplit& spli
   for (int epoch = 1; epoch <= kEpochs; ++epoch) {
     machine.train_epoch(
         images, split.train.labels,
-        RandomStream({.seed = 1, .purpose = "accuracy", .round = static_cast<uint64_t>(epoch)}));
+        RandomStream({.seed = seed, .purpose = "accuracy", .round = static_cast<uint64_t>(epoch)}));
     if (std::find(when.begin(), when.end(), epoch) != when.end()) {
       curve.push_back(percent_right(machine, setting, split.test));
     }
@@ -125,7 +125,7 @@ TEST(Accuracy, Flat) {
   LOAD_OR_SKIP(split);
   Setting setting;
   setting.options = {.clauses = 100, .threshold = 50, .sensitivity = 10};
-  expect_curve("flat", setting, split, {0, 0, 0});
+  expect_curve("flat", setting, split, {74.7, 78.6, 79.5});
 }
 
 // Clients often hold their samples sorted by class. Trained in that order, the machine would forget all
@@ -140,8 +140,13 @@ TEST(Accuracy, SortedSamplesTeachAsWellAsShuffledOnes) {
   RandomStream({.seed = 2, .purpose = "accuracy order"}).shuffle(std::span<uint32_t>(order));
   const DataSplit shuffled = {subset(sorted.train, order), split.test};
   const Setting setting = large_patches(UpdateScheme::kOneVsAll);
-  const double of_sorted = learning_curve(setting, sorted, {kEpochs}).front();
-  const double of_shuffled = learning_curve(setting, shuffled, {kEpochs}).front();
+  constexpr uint64_t kSeeds = 3;  // single runs differ by about half a point
+  double of_sorted = 0;
+  double of_shuffled = 0;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    of_sorted += learning_curve(setting, sorted, {kEpochs}, seed).front() / kSeeds;
+    of_shuffled += learning_curve(setting, shuffled, {kEpochs}, seed).front() / kSeeds;
+  }
   std::cout << "sorted " << of_sorted << " %, shuffled " << of_shuffled << " %\n";
   EXPECT_NEAR(of_sorted, of_shuffled, 1.0);
 }
