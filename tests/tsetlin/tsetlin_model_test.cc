@@ -215,7 +215,6 @@ TEST(TsetlinModel, RefusesSamplesThatDoNotFit) {
 }
 
 TEST(TsetlinModel, CostsByHand) {
-  RandomStream random = stream(6);
   EXPECT_EQ(TsetlinModel(2, {tiny_member()}).costs().binary_ops, 2u);  // two literals, one patch
   TsetlinMember member;
   member.shape = {3, 4, 1, 2, 2};  // 2 x 3 patches, 1 + 2 position bits, 14 literals: 2 bytes a clause
