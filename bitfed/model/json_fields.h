@@ -19,7 +19,9 @@ inline const nlohmann::json& json_field(const nlohmann::json& object, const char
 inline int64_t json_integer(const nlohmann::json& object, const char* name, int64_t least, int64_t most,
                             std::string_view source) {
   const nlohmann::json& field = json_field(object, name, source);
-  if (!field.is_number_integer() || field.get<int64_t>() < least || field.get<int64_t>() > most) {
+  // An unsigned number beyond int64_t would come out negative.
+  const bool fits = field.is_number_integer() && (!field.is_number_unsigned() || field.get<uint64_t>() <= INT64_MAX);
+  if (!fits || field.get<int64_t>() < least || field.get<int64_t>() > most) {
     throw input_error("{}: field '{}': expected a whole number from {} to {}", source, name, least, most);
   }
   return field.get<int64_t>();

@@ -6,6 +6,7 @@
 #include <cassert>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <tuple>
 
 #include "bitfed/base/digest.h"
@@ -138,9 +139,34 @@ namespace {
 // Larger headers are refused: none of ours comes near, and a hostile one must not cost time.
 constexpr uint64_t kMaximumHeaderBytes = 1 << 20;
 
-nlohmann::json parse_header(std::span<const uint8_t> text, std::string_view source) {
-  nlohmann::json header = nlohmann::json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
-  if (header.is_discarded() || !header.is_object()) {
+// A header's fields in the order in which they are written.
+struct Header {
+  nlohmann::json json;
+  std::vector<std::string> names;
+};
+
+// Refuses what the format forbids and a JSON library lets pass: names that occur twice, of which all but
+// the last would be lost, and nesting beyond {"name": {"shape": [ ... ]}}.
+Header parse_header(std::span<const uint8_t> text, std::string_view source) {
+  constexpr int kDeepest = 2;
+  Header header;
+  std::vector<std::set<std::string>> open;  // the names seen so far of each object that has not ended
+  const auto check = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
+    using Event = nlohmann::json::parse_event_t;
+    if ((event == Event::object_start || event == Event::array_start) && depth > kDeepest) {
+      throw input_error("{}: its header is nested deeper than a safetensors header can be", source);
+    }
+    if (event == Event::object_start) open.emplace_back();
+    if (event == Event::object_end) open.pop_back();
+    if (event == Event::key) {
+      const auto& name = parsed.get_ref<const std::string&>();
+      if (!open.back().insert(name).second) throw input_error("{}: its header has '{}' twice", source, name);
+      if (open.size() == 1) header.names.push_back(name);
+    }
+    return true;
+  };
+  header.json = nlohmann::json::parse(text.begin(), text.end(), check, /*allow_exceptions=*/false);
+  if (header.json.is_discarded() || !header.json.is_object()) {
     throw input_error("{}: its header is not a JSON object, expected a safetensors file", source);
   }
   return header;
@@ -214,19 +240,20 @@ State decode(std::span<const uint8_t> bytes, std::string_view source) {
     throw input_error("{}: claims a header of {} bytes, found {} in all: not a safetensors file, or cut short",
                       source, header_bytes, bytes.size());
   }
-  const nlohmann::json header = parse_header(reader.take(header_bytes), source);
+  const Header header = parse_header(reader.take(header_bytes), source);
   State state(source);
   std::vector<TensorPlace> places;
-  for (const auto& [name, entry] : header.items()) {
+  for (const std::string& name : header.names) {
     if (name == "__metadata__") {
-      read_metadata(entry, source, &state);
+      read_metadata(header.json[name], source, &state);
     } else {
-      places.push_back(read_place(name, entry, source));
+      places.push_back(read_place(name, header.json[name], source));
     }
   }
-  // The tensors keep the order of their data, which must follow one another without a gap to the end.
-  std::sort(places.begin(), places.end(), [](const TensorPlace& a, const TensorPlace& b) {
-    return std::tie(a.begin, a.end, a.tensor.name) < std::tie(b.begin, b.end, b.tensor.name);
+  // The tensors keep the order of their data, which must follow one another without a gap to the end; empty
+  // ones in the same place, that of the header.
+  std::stable_sort(places.begin(), places.end(), [](const TensorPlace& a, const TensorPlace& b) {
+    return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
   uint64_t offset = 0;
   for (TensorPlace& place : places) {

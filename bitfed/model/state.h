@@ -52,6 +52,7 @@ class State {
 
   std::map<std::string, std::string> metadata;
 
+  const std::string& source() const { return source_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
   bool empty() const { return tensors_.empty() && metadata.empty(); }
   bool has(std::string_view name) const { return find(name) != nullptr; }

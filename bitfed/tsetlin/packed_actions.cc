@@ -22,7 +22,8 @@ BitMatrix unpack_actions(const State& state, const std::string& name, std::vecto
   for (size_t row = 0; row < actions.rows(); ++row) {
     const uint8_t* first = bytes.data() + row * row_bytes;
     if (literals % 8 != 0 && first[row_bytes - 1] >> (literals % 8) != 0) {
-      throw input_error("tensor '{}': row {} has bits set past its {} literals", name, row, literals);
+      throw input_error("{}: tensor '{}': row {} has bits set past its {} literals", state.source(), name, row,
+                        literals);
     }
     bytes_to_bits(first, literals, actions.row(row));
   }

@@ -368,6 +368,66 @@ TEST(Partition, ClassesAsInThePaper) {
   EXPECT_THAT(labels_of(four[9]), ElementsAre(0, 3, 8, 9));
 }
 
+// numpy.random.seed(seed), a draw of numpy.random.dirichlet for each of ten classes, ten times
+// d = d / d.sum(1) / d.sum(0) with both sums taken before, floor(d * 6000): what numpy 2.4.6 gives. Flooring
+// each part loses up to a sample a class; here every sample is dealt.
+TEST(Partition, BalancedDirichletAsInThePaper) {
+  struct Split {
+    double alpha;
+    uint64_t seed;
+    std::vector<size_t> sizes;
+  };
+  const std::vector<Split> splits = {
+      {0.05, 0, {6554, 4918, 6006, 6108, 6104, 6298, 5733, 5680, 6120, 6452}},
+      {0.05, 20, {6359, 6224, 6115, 6014, 5751, 5776, 6393, 6191, 5543, 5605}},
+      {0.05, 24, {5515, 5972, 7054, 6082, 5478, 6137, 6569, 5618, 5564, 5982}},
+      {0.1, 0, {5788, 5681, 6016, 6148, 6107, 6065, 6018, 6208, 5887, 6048}},
+      {0.1, 20, {5998, 6002, 5975, 6111, 5973, 5990, 6015, 6002, 5939, 5958}},
+      {0.1, 24, {6092, 5989, 5974, 5780, 6070, 6211, 5927, 6274, 6048, 5595}},
+      {0.3, 0, {5999, 6008, 6032, 5972, 6015, 5995, 5983, 5971, 5976, 6003}},
+      {0.3, 20, {5999, 6002, 5986, 6001, 5998, 6003, 5994, 5977, 6003, 5987}},
+      {0.3, 24, {5994, 6001, 5998, 6000, 5993, 5999, 5996, 5999, 5994, 5975}},
+  };
+  const Dataset data = balanced(10, 6000);
+  PartitionSpec spec = spec_of("dirichlet-balanced", 10);
+  spec.allotment = "paper";
+  for (const Split& split : splits) {
+    spec.alpha = split.alpha;
+    const Partition partition = make_partition(data, spec, split.seed);
+    expect_sound(partition, data);
+    EXPECT_EQ(total(partition), 60000u);
+    for (size_t client = 0; client < 10; ++client) {
+      EXPECT_THAT(partition[client].size(), AllOf(Ge(split.sizes[client]), Le(split.sizes[client] + 10)))
+          << "alpha " << split.alpha << ", seed " << split.seed << ", client " << client;
+    }
+  }
+  // Class by class for alpha .1, seed 20.
+  const std::vector<std::vector<uint32_t>> expected = {
+      {350, 1886, 0, 0, 228, 0, 368, 0, 0, 3165},    {864, 1709, 402, 10, 1231, 0, 1240, 1, 0, 538},
+      {1, 0, 0, 1921, 1401, 945, 783, 882, 34, 30},  {2850, 612, 0, 23, 192, 2265, 0, 54, 0, 0},
+      {0, 0, 932, 0, 199, 0, 293, 2665, 1435, 473},  {1, 0, 0, 0, 192, 171, 3281, 2351, 0, 0},
+      {1232, 634, 0, 41, 174, 952, 0, 0, 2077, 886}, {0, 11, 25, 1, 2355, 405, 0, 11, 2327, 861},
+      {700, 1038, 0, 4115, 1, 102, 0, 35, 0, 5},     {0, 112, 4616, 0, 0, 1150, 50, 3, 66, 0},
+  };
+  spec.alpha = 0.1;
+  const auto counts = class_counts(data, make_partition(data, spec, 20));
+  for (size_t label = 0; label < 10; ++label) {
+    for (size_t client = 0; client < 10; ++client) {
+      EXPECT_THAT(counts[client][label], AllOf(Ge(expected[label][client]), Le(expected[label][client] + 1)))
+          << "class " << label << ", client " << client;
+    }
+  }
+}
+
+TEST(Partition, BalancedDirichletOfThePaperNeedsItsGenerator) {
+  PartitionSpec spec = spec_of("dirichlet-balanced", 10);
+  spec.allotment = "paper";
+  spec.alpha = 1;
+  EXPECT_THAT(error_of(balanced(10, 60), spec), HasSubstr("alpha below 1"));
+  spec.alpha = 0.5;
+  EXPECT_THROW(make_partition(balanced(10, 60), spec, uint64_t{1} << 32), Error);
+}
+
 TEST(Partition, TheAllotmentOfThePaperIsForItsSetting) {
   PartitionSpec spec = spec_of("classes", 10);
   spec.allotment = "paper";
