@@ -59,7 +59,9 @@ RunFolderWriter::RunFolderWriter(fs::path folder, const std::string& recipe, Exi
   open_log();
 }
 
-bool RunFolderWriter::is_finished() const { return is_there(folder_ / "summary.json"); }
+bool RunFolderWriter::is_finished() const {
+  return is_there(folder_ / "summary.json");
+}
 
 void RunFolderWriter::lock() {
   const fs::path file = checkpoint() / "lock";

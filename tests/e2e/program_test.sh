@@ -51,7 +51,7 @@ for name in fedtm-bank fedtmos fedtmos-ensemble fedtm; do expect "^$name  *[a-z]
 "$program" models >out
 for name in tm ctm ctm-composite; do expect "^$name  *[a-zA-Z]" out; done
 "$program" datasets >out
-for name in mnist fashion-mnist cifar-10 svhn; do expect "^$name  *[a-zA-Z]" out; done
+for name in mnist fashion-mnist cifar10 svhn; do expect "^$name  *[a-zA-Z]" out; done
 
 echo "-- data"
 "$program" data list >out

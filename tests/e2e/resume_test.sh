@@ -23,7 +23,7 @@ catch() {
   sleep "$pause"
   kill -"$signal" $pid 2>/dev/null || true
   status=0
-  wait $pid || status=$?
+  wait $pid 2>/dev/null || status=$?
 }
 
 killed=0

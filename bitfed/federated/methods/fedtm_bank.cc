@@ -23,7 +23,9 @@ struct Holder {
   const ClassBank* bank;
 
   double trust() const { return samples / (samples + kPriorSamples); }
-  double spread() const { return static_cast<double>(bank->positive_mean) - static_cast<double>(bank->negative_mean); }
+  double spread() const {
+    return static_cast<double>(bank->positive_mean) - static_cast<double>(bank->negative_mean);
+  }
 };
 
 // A clause of the folded machine before its weight is made an integer.
@@ -60,7 +62,8 @@ std::vector<size_t> heaviest(const ClassBank& bank, size_t polarity, size_t coun
   std::vector<size_t> clauses;
   for (size_t clause = polarity; clause < bank.weights.size(); clause += 2) {
     const uint64_t* row = bank.actions.row(clause);
-    if (std::any_of(row, row + bank.actions.stride(), [](uint64_t word) { return word != 0; })) clauses.push_back(clause);
+    if (std::any_of(row, row + bank.actions.stride(), [](uint64_t word) { return word != 0; }))
+      clauses.push_back(clause);
   }
   std::stable_sort(clauses.begin(), clauses.end(),
                    [&](size_t a, size_t b) { return bank.weights[a] > bank.weights[b]; });
@@ -88,7 +91,8 @@ FoldedClass fold(std::vector<Holder> holders, size_t budget) {
     for (const size_t polarity : {0u, 1u}) {
       for (const size_t clause : heaviest(*holder.bank, polarity, share)) {
         const double sign = polarity == 0 ? 1 : -1;
-        folded.clauses.push_back({holder.bank->actions.row(clause), sign * factor * holder.bank->weights[clause]});
+        folded.clauses.push_back(
+            {holder.bank->actions.row(clause), sign * factor * holder.bank->weights[clause]});
       }
     }
   }
@@ -122,8 +126,8 @@ double integer_scale(const std::vector<FoldedClass>& classes) {
   return std::exp2(std::floor(std::min(24 - std::log2(weight), 30 - std::log2(bias))));
 }
 
-std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads, size_t specialist,
-                                         size_t models) {
+std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads,
+                                         size_t specialist, size_t models) {
   const size_t budget = models * recipe.specialists[specialist].options.clauses;
   std::vector<FoldedClass> classes;
   for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
@@ -132,7 +136,8 @@ std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uplo
   return classes;
 }
 
-TsetlinMember make_member(const TsetlinRecipe& recipe, size_t specialist, const std::vector<FoldedClass>& classes) {
+TsetlinMember make_member(const TsetlinRecipe& recipe, size_t specialist,
+                          const std::vector<FoldedClass>& classes) {
   size_t most = 2;
   for (const FoldedClass& folded : classes) most = std::max(most, folded.clauses.size());
   const double scale = integer_scale(classes);
