@@ -91,11 +91,11 @@ void Federation::run_round(uint32_t round) {
     if (const auto kept = uploads_.find(round, client, depends_on)) {
       receive(round, *kept, depends_on, "checkpoint");
     } else if (!options_.reuse.empty()) {
-      const auto other = UploadStore(options_.reuse).find(round, client, depends_on);
+      auto other = UploadStore(options_.reuse).find(round, client, depends_on);
       if (!other) {
         throw input_error("{}: holds no upload of client {} in round {}", options_.reuse.string(), client, round);
       }
-      ++totals_.reused_uploads;
+      other->reused = true;
       receive(round, *other, depends_on, "reused");
     } else {
       missing.push_back(client);
@@ -138,6 +138,7 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
   server_.accept(result.client, decode(result.upload, source));
   if (std::string_view(origin) != "checkpoint") uploads_.put(round, result, depends_on);
   ++totals_.uploads;
+  totals_.reused_uploads += result.reused ? 1 : 0;
   totals_.upload_bytes += result.upload.size();
   totals_.train_samples += result.trained_samples;
   totals_.train_seconds += result.train_seconds;

@@ -14,7 +14,8 @@ struct ClientResult {
   Bytes upload;
   uint64_t samples = 0;          // that it holds
   uint64_t trained_samples = 0;  // that it trained on, repetitions counted
-  double train_seconds = 0;  // of CPU time
+  double train_seconds = 0;      // of CPU time
+  bool reused = false;           // taken from another run
 };
 
 // How broadcasts reach clients and uploads come back: within one process, or over a network.

@@ -30,6 +30,7 @@ void UploadStore::put(uint32_t round, const ClientResult& result, const std::str
                                        {"samples", result.samples},
                                        {"trained_samples", result.trained_samples},
                                        {"train_seconds", result.train_seconds},
+                                       {"reused", result.reused},
                                        {"sha256", sha256_hex(result.upload)},
                                        {"depends_on", depends_on}};
   // The note comes last and vouches for the upload.
@@ -55,6 +56,9 @@ std::optional<ClientResult> UploadStore::find(uint32_t round, uint32_t client, c
   const nlohmann::json& seconds = json_field(note, "train_seconds", note_file);
   if (!seconds.is_number()) throw input_error("{}: field 'train_seconds': expected a number", note_file);
   result.train_seconds = seconds.get<double>();
+  const nlohmann::json& reused = json_field(note, "reused", note_file);
+  if (!reused.is_boolean()) throw input_error("{}: field 'reused': expected true or false", note_file);
+  result.reused = reused.get<bool>();
   result.upload = read_file(name.string() + ".safetensors");
   if (sha256_hex(result.upload) != json_text(note, "sha256", note_file)) {
     throw input_error("{}.safetensors: its digest is not the one in its note: damaged, remove both", name.string());

@@ -1,6 +1,6 @@
 // Calibrated clause banks, our own one-shot aggregation; docs/methods/fedtm-bank.md derives it. A class's
 // score is the weighted mean over its holders of
-//     (sum - mu-) / (mu+ - mu-) - 1/2,        weight n / (n + 100),
+//     (sum - mu-) / max(mu+ - mu-, T) - 1/2,        weight n / (n + 100),
 // where mu+ and mu- are the holder's own mean class sums over its samples of the class and over the
 // others. It is linear in the clauses' outputs, so all holders' banks fold into one machine with a bias.
 
@@ -20,12 +20,10 @@ constexpr double kPriorSamples = 100;
 struct Holder {
   uint32_t samples;
   bool calibrated;  // it has seen other classes too, and tells them from this one
+  double spread;    // mu+ - mu-, but at least T: see holders_of
   const ClassBank* bank;
 
   double trust() const { return samples / (samples + kPriorSamples); }
-  double spread() const {
-    return static_cast<double>(bank->positive_mean) - static_cast<double>(bank->negative_mean);
-  }
 };
 
 // A clause of the folded machine before its weight is made an integer.
@@ -39,21 +37,26 @@ struct FoldedClass {
   double bias = 0;
 };
 
-std::vector<Holder> holders_of(const Uploads& uploads, size_t specialist, uint16_t label) {
+// A machine that has learned the class at all tells it from others by more than T, mostly by several times
+// that. One that has not (a single sample, a single epoch) must not be blown up to the common unit: the
+// little it says would drown the others.
+std::vector<Holder> holders_of(const TsetlinRecipe& recipe, const Uploads& uploads, size_t specialist,
+                               uint16_t label) {
+  const double least_spread = recipe.specialists[specialist].options.threshold;
   std::vector<Holder> holders;
   for (const auto& [client, upload] : uploads) {
     const auto found = std::lower_bound(upload.classes.begin(), upload.classes.end(), label);
     if (found == upload.classes.end() || *found != label) continue;
     const auto i = static_cast<size_t>(found - upload.classes.begin());
-    Holder holder{upload.samples[i], false, &upload.banks[specialist][i]};
-    holder.calibrated = upload.classes.size() > 1 && holder.spread() > 0;
-    holders.push_back(holder);
+    const ClassBank& bank = upload.banks[specialist][i];
+    const double spread = static_cast<double>(bank.positive_mean) - static_cast<double>(bank.negative_mean);
+    if (spread <= 0) continue;
+    holders.push_back({upload.samples[i], upload.classes.size() > 1, std::max(spread, least_spread), &bank});
   }
   // A holder that knows nothing else cannot tell the class from others; it speaks only if nobody else does.
   if (std::any_of(holders.begin(), holders.end(), [](const Holder& holder) { return holder.calibrated; })) {
     std::erase_if(holders, [](const Holder& holder) { return !holder.calibrated; });
   }
-  std::erase_if(holders, [](const Holder& holder) { return holder.spread() <= 0; });
   return holders;
 }
 
@@ -86,7 +89,7 @@ FoldedClass fold(std::vector<Holder> holders, size_t budget) {
   for (const Holder& holder : holders) trust += holder.trust();
   folded.bias = -0.5;
   for (const Holder& holder : holders) {
-    const double factor = holder.trust() / trust / holder.spread();
+    const double factor = holder.trust() / trust / holder.spread;
     folded.bias -= factor * static_cast<double>(holder.bank->negative_mean);
     for (const size_t polarity : {0u, 1u}) {
       for (const size_t clause : heaviest(*holder.bank, polarity, share)) {
@@ -131,7 +134,7 @@ std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uplo
   const size_t budget = models * recipe.specialists[specialist].options.clauses;
   std::vector<FoldedClass> classes;
   for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
-    classes.push_back(fold(holders_of(uploads, specialist, static_cast<uint16_t>(label)), budget));
+    classes.push_back(fold(holders_of(recipe, uploads, specialist, static_cast<uint16_t>(label)), budget));
   }
   return classes;
 }

@@ -54,8 +54,12 @@ class OneShotServer : public ServerHalf {
   void restore(const State& saved) override {
     take_booleanizers(saved, &recipe_);
     fit_ = BooleanizerFit(recipe_);
-    notes_ = parse_json(saved.text("notes"), "notes").get<std::vector<std::string>>();
-    if (!saved.tensors().empty()) model_ = tsetlin_model_from_state(saved, "checkpoint");
+    notes_.clear();
+    for (const nlohmann::json& note : parse_json(saved.text("notes"), saved.source())) {
+      if (!note.is_string()) throw input_error("{}: metadata 'notes': expected texts", saved.source());
+      notes_.push_back(note.get<std::string>());
+    }
+    if (!saved.tensors().empty()) model_ = tsetlin_model_from_state(saved, saved.source());
   }
 
   std::vector<std::string> notes() const override { return notes_; }
