@@ -30,7 +30,8 @@ uint64_t included_literals(const TsetlinMember& member, size_t class_count) {
 size_t live_clauses(const TsetlinMember& member) {
   size_t live = 0;
   for (size_t row = 0; row < member.weights.size(); ++row) {
-    live += member.weights[row] != 0 && kernels().count_bits(member.actions.row(row), member.actions.stride()) > 0;
+    live += member.weights[row] != 0 &&
+            kernels().count_bits(member.actions.row(row), member.actions.stride()) > 0;
   }
   return live;
 }
@@ -53,15 +54,16 @@ nlohmann::ordered_json member_json(const TsetlinMember& member, size_t class_cou
 }
 
 void print_members(const TsetlinModel& model) {
-  fmt::print("\n  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16} {:>10} {:>12}\n", "machine", "booleanizer", "patch",
-             "clauses a class", "live clauses", "literals a clause", "bytes", "one-bit ops");
+  fmt::print("\n  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16} {:>10} {:>12}\n", "machine", "booleanizer",
+             "patch", "clauses a class", "live clauses", "literals a clause", "bytes", "one-bit ops");
   for (size_t i = 0; i < model.members().size(); ++i) {
     const TsetlinMember& member = model.members()[i];
     const uint64_t literals = included_literals(member, model.class_count());
     const size_t live = live_clauses(member);
-    fmt::print("  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16.1f} {:>10} {:>12}\n", i + 1, member.booleanizer.kind,
-               fmt::format("{} x {}", member.shape.patch_height, member.shape.patch_width), member.clauses, live,
-               live == 0 ? 0 : static_cast<double>(literals) / static_cast<double>(live),
+    fmt::print("  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16.1f} {:>10} {:>12}\n", i + 1,
+               member.booleanizer.kind,
+               fmt::format("{} x {}", member.shape.patch_height, member.shape.patch_width), member.clauses,
+               live, live == 0 ? 0 : static_cast<double>(literals) / static_cast<double>(live),
                human_bytes(static_cast<double>(member_bytes(member))),
                human_count(static_cast<double>(literals * member.shape.patches())));
   }
@@ -85,13 +87,16 @@ void inspect(const InspectArguments& arguments) {
     fmt::print("{}\n", json.dump(1));
     return;
   }
-  fmt::print("{}\n  classes       {}\n  size          {}\n  a prediction  {} one-bit operations, {} real ones\n  sha256        {}\n",
-             file.name.empty() ? arguments.model : file.name, file.class_names.size(),
-             human_bytes(static_cast<double>(costs.bytes)), human_count(static_cast<double>(costs.binary_ops)),
-             human_count(static_cast<double>(costs.flops)), file.sha256);
+  fmt::print(
+      "{}\n  classes       {}\n  size          {}\n  a prediction  {} one-bit operations, {} real ones\n  "
+      "sha256        {}\n",
+      file.name.empty() ? arguments.model : file.name, file.class_names.size(),
+      human_bytes(static_cast<double>(costs.bytes)), human_count(static_cast<double>(costs.binary_ops)),
+      human_count(static_cast<double>(costs.flops)), file.sha256);
   print_members(*tsetlin);
   if (arguments.clauses == 0) return;
-  fmt::print("\nThe strongest clauses: vote, where in the image, what must hold in the patch: p(row, column)\n\n");
+  fmt::print(
+      "\nThe strongest clauses: vote, where in the image, what must hold in the patch: p(row, column)\n\n");
   for (const std::string& line : strongest_clauses_text(*tsetlin, file.class_names, arguments.clauses)) {
     fmt::print("{}\n", line);
   }
@@ -101,7 +106,8 @@ void inspect(const InspectArguments& arguments) {
 
 void add_inspect(CLI::App& app) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* command = app.add_subcommand("inspect", "Look into a model: sizes, operations, its clauses as logic");
+  CLI::App* command =
+      app.add_subcommand("inspect", "Look into a model: sizes, operations, its clauses as logic");
   command->add_option("MODEL", arguments->model, "A model.safetensors of a run")->required();
   command->add_option("--clauses", arguments->clauses, "How many of each class's strongest clauses to show")
       ->capture_default_str()

@@ -22,7 +22,9 @@ void add_listings(CLI::App& app) {
   app.add_subcommand("methods", "The methods that a recipe's [method] can name")->callback([] {
     print_entries(methods());
   });
-  app.add_subcommand("models", "The models that a recipe's [model] can name")->callback([] { print_entries(models()); });
+  app.add_subcommand("models", "The models that a recipe's [model] can name")->callback([] {
+    print_entries(models());
+  });
   app.add_subcommand("datasets", "The data sets that a recipe's [data] can name")->callback([] {
     print_entries(datasets());
   });

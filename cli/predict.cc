@@ -33,7 +33,8 @@ Dataset load(const PredictArguments& arguments) {
                                     [&](const DatasetEntry& entry) { return entry.name == arguments.data; });
   if (built_in) return load_dataset(arguments.data, arguments.data_dir).test;
   std::error_code code;
-  if (!std::filesystem::exists(arguments.data, code)) find_entry(arguments.data);  // throws, with the nearest name
+  if (!std::filesystem::exists(arguments.data, code))
+    find_entry(arguments.data);  // throws, with the nearest name
   if (arguments.label.empty()) {
     throw input_error("--data {}: a CSV file needs --label, the column with the classes", arguments.data);
   }
@@ -81,16 +82,19 @@ void predict_file(const PredictArguments& arguments) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   size_t right = 0;
   for (size_t i = 0; i < predicted.size(); ++i) right += predicted[i] == data.labels[i];
-  const double accuracy = static_cast<double>(right) / static_cast<double>(std::max<size_t>(1, predicted.size()));
+  const double accuracy =
+      static_cast<double>(right) / static_cast<double>(std::max<size_t>(1, predicted.size()));
   if (!arguments.out.empty()) write_csv(arguments.out, file, data, predicted);
   if (arguments.json) {
-    const nlohmann::ordered_json json = {{"model", arguments.model}, {"data", arguments.data},
-                                         {"samples", predicted.size()}, {"accuracy", accuracy},
+    const nlohmann::ordered_json json = {{"model", arguments.model},
+                                         {"data", arguments.data},
+                                         {"samples", predicted.size()},
+                                         {"accuracy", accuracy},
                                          {"seconds", seconds}};
     fmt::print("{}\n", json.dump(1));
   } else {
-    fmt::print("{} of {} right: {:.2f} %  ({:.0f} samples/s on {} threads)\n", right, predicted.size(), 100 * accuracy,
-               static_cast<double>(predicted.size()) / std::max(seconds, 1e-9), pool.size());
+    fmt::print("{} of {} right: {:.2f} %  ({:.0f} samples/s on {} threads)\n", right, predicted.size(),
+               100 * accuracy, static_cast<double>(predicted.size()) / std::max(seconds, 1e-9), pool.size());
   }
 }
 
@@ -106,8 +110,10 @@ void add_predict(CLI::App& app) {
   command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
   command->add_option("--label", arguments->label, "CSV: the column with the classes");
   command->add_option("--person", arguments->person, "CSV: the column with the person, which is no input");
-  command->add_option("--out", arguments->out, "Write every prediction to this CSV file")->type_name("FILE.csv");
-  command->add_option("--threads", arguments->threads, "Default: one per processor")->check(CLI::Range(1u, 4096u));
+  command->add_option("--out", arguments->out, "Write every prediction to this CSV file")
+      ->type_name("FILE.csv");
+  command->add_option("--threads", arguments->threads, "Default: one per processor")
+      ->check(CLI::Range(1u, 4096u));
   command->add_flag("--json", arguments->json, "One JSON document");
   command->callback([arguments] { predict_file(*arguments); });
 }

@@ -18,7 +18,9 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
 }
 
-std::string kilobytes(const Event& bytes) { return fmt::format("{:.1f} KB", bytes.get<double>() / 1000); }
+std::string kilobytes(const Event& bytes) {
+  return fmt::format("{:.1f} KB", bytes.get<double>() / 1000);
+}
 
 }  // namespace
 
@@ -53,16 +55,17 @@ void Progress::show(const Event& event) {
     ++finished_;
     if (event["origin"] != "trained") ++at_hand_;
     if (rounds_ == 1 && event["origin"] == "trained") {
-      line(fmt::format("client {} sent {} after {} samples, {:.1f} s of one core", event["client"].get<uint64_t>(),
-                       kilobytes(event["upload_bytes"]), event["samples"].get<uint64_t>(),
-                       event["seconds"].get<double>()));
+      line(fmt::format("client {} sent {} after {} samples, {:.1f} s of one core",
+                       event["client"].get<uint64_t>(), kilobytes(event["upload_bytes"]),
+                       event["samples"].get<uint64_t>(), event["seconds"].get<double>()));
     }
     draw(false);
   } else if (kind == "client-lost") {
     line(fmt::format("client {} did not answer", event["client"].get<uint64_t>()));
   } else if (kind == "round-finished" && event.contains("accuracy")) {
-    line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %", event["round"].get<uint64_t>(),
-                     rounds_, event["uploads"].get<uint64_t>(), 1000 * event["aggregation_seconds"].get<double>(),
+    line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %",
+                     event["round"].get<uint64_t>(), rounds_, event["uploads"].get<uint64_t>(),
+                     1000 * event["aggregation_seconds"].get<double>(),
                      100 * event["accuracy"].get<double>()));
   }
 }
@@ -78,18 +81,22 @@ std::string Progress::bar() const {
   const double done = fraction();
   const auto full = static_cast<size_t>(done * kWidth);
   const double elapsed = std::chrono::duration<double>(Clock::now() - round_start_).count();
-  const double at_hand = static_cast<double>(at_hand_) / static_cast<double>(std::max<size_t>(1, clients_in_round_));
+  const double at_hand =
+      static_cast<double>(at_hand_) / static_cast<double>(std::max<size_t>(1, clients_in_round_));
   const double speed = (done - at_hand) / std::max(elapsed, 1e-3);
-  const std::string left = speed > 0 && elapsed > 1 ? fmt::format(", {} left", duration((1 - done) / speed)) : "";
+  const std::string left =
+      speed > 0 && elapsed > 1 ? fmt::format(", {} left", duration((1 - done) / speed)) : "";
   std::string cells;
   for (size_t i = 0; i < kWidth; ++i) cells += i < full ? "█" : "░";
   const std::string where = rounds_ > 1 ? fmt::format("round {}/{} ", round_, rounds_) : "";
-  return fmt::format("{}{} {:3.0f} %  {}/{} clients{}", where, cells, 100 * done, finished_, clients_in_round_, left);
+  return fmt::format("{}{} {:3.0f} %  {}/{} clients{}", where, cells, 100 * done, finished_,
+                     clients_in_round_, left);
 }
 
 void Progress::draw(bool always) {
   const auto now = Clock::now();
-  const std::chrono::milliseconds pause = terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(5);
+  const std::chrono::milliseconds pause =
+      terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(5);
   if (!always && now - last_drawn_ < pause) return;
   last_drawn_ = now;
   if (terminal_) {

@@ -31,7 +31,7 @@ class Progress {
   uint64_t round_ = 0;
   size_t clients_in_round_ = 0;
   size_t finished_ = 0;
-  size_t at_hand_ = 0;  // of those, not trained just now: they say nothing of the speed
+  size_t at_hand_ = 0;                  // of those, not trained just now: they say nothing of the speed
   std::map<uint64_t, double> running_;  // client -> fraction done
 };
 

@@ -41,10 +41,14 @@ struct RunArguments {
 };
 
 void print_summary(const Event& summary, const std::filesystem::path& folder) {
-  const auto row = [](const char* name, const std::string& value) { fmt::print("  {:<18} {}\n", name, value); };
+  const auto row = [](const char* name, const std::string& value) {
+    fmt::print("  {:<18} {}\n", name, value);
+  };
   fmt::print("{}\n", summary["name"].get<std::string>());
-  row("method", fmt::format("{}, {}", summary["method"].get<std::string>(), summary["model"].get<std::string>()));
-  row("data", fmt::format("{}, {}", summary["dataset"].get<std::string>(), summary["partition"].get<std::string>()));
+  row("method",
+      fmt::format("{}, {}", summary["method"].get<std::string>(), summary["model"].get<std::string>()));
+  row("data",
+      fmt::format("{}, {}", summary["dataset"].get<std::string>(), summary["partition"].get<std::string>()));
   row("accuracy", fmt::format("{:.2f} %", 100 * summary["accuracy"].get<double>()));
   if (summary["validation_accuracy"].is_number()) {
     row("validation", fmt::format("{:.2f} %", 100 * summary["validation_accuracy"].get<double>()));
@@ -52,9 +56,10 @@ void print_summary(const Event& summary, const std::filesystem::path& folder) {
   row("upload a client", fmt::format("{} a round", human_bytes(summary["upload_bytes_per_client"])));
   row("download a client", fmt::format("{} a round", human_bytes(summary["download_bytes_per_client"])));
   row("model", human_bytes(summary["model_bytes"]));
-  row("training", fmt::format("{:.1f} s of one core, {:.0f} samples/s{}", summary["train_seconds"].get<double>(),
-                              summary["train_samples_per_second"].get<double>(),
-                              summary["reused_uploads"].get<uint64_t>() > 0 ? " (reused)" : ""));
+  row("training",
+      fmt::format("{:.1f} s of one core, {:.0f} samples/s{}", summary["train_seconds"].get<double>(),
+                  summary["train_samples_per_second"].get<double>(),
+                  summary["reused_uploads"].get<uint64_t>() > 0 ? " (reused)" : ""));
   row("aggregation", fmt::format("{:.0f} ms", 1000 * summary["aggregation_seconds"].get<double>()));
   row("wall time", fmt::format("{:.1f} s", summary["wall_seconds"].get<double>()));
   row("model sha256", summary["model_sha256"].get<std::string>());
@@ -105,20 +110,23 @@ void add_run(CLI::App& app) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Simulate the federation that a recipe describes");
   command->add_option("RECIPE", arguments->recipe, "The experiment, a TOML file; see recipes/")->required();
-  command->add_option("--set", arguments->overrides, "Override one value: --set model.clauses=300 (repeatable)")
+  command
+      ->add_option("--set", arguments->overrides, "Override one value: --set model.clauses=300 (repeatable)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
   command->add_option("--out", arguments->out, "The run's folder (default: runs/NAME)")->type_name("DIR");
   command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
-  command->add_option("--reuse", arguments->reuse,
-                      "Take the clients' uploads from this run instead of training: compares one-shot methods\n"
-                      "on the very same clients. Refused where data, model, client settings or seed differ")
+  command
+      ->add_option("--reuse", arguments->reuse,
+                   "Take the clients' uploads from this run instead of training: compares one-shot methods\n"
+                   "on the very same clients. Refused where data, model, client settings or seed differ")
       ->type_name("DIR");
   command->add_option("--threads", arguments->threads, "Clients trained at once (default: one per processor)")
       ->check(CLI::Range(1u, 4096u));
   command->add_option("--seed", arguments->seed, "Override the recipe's seed")->check(CLI::NonNegativeNumber);
   auto* resume = command->add_flag("--resume", arguments->resume, "Go on with an interrupted run");
-  command->add_flag("--overwrite", arguments->overwrite, "Replace the run that is in the folder")->excludes(resume);
+  command->add_flag("--overwrite", arguments->overwrite, "Replace the run that is in the folder")
+      ->excludes(resume);
   command->add_flag("--json", arguments->json, "Print the summary as one JSON document");
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->footer(

@@ -87,7 +87,8 @@ void write_table(const toml::table& table, const Path& path, std::string* text) 
     return inner;
   };
   for (const auto& [key, node] : table) {
-    if (!node.is_table() && !is_array_of_tables(node)) *text += fmt::format("{} = {}\n", key.str(), value_text(node));
+    if (!node.is_table() && !is_array_of_tables(node))
+      *text += fmt::format("{} = {}\n", key.str(), value_text(node));
   }
   for (const auto& [key, node] : table) {
     const Path inner = inner_path(key);

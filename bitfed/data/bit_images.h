@@ -16,7 +16,11 @@ struct BitImages {
 
   BitImages() = default;
   BitImages(size_t count_, size_t height_, size_t width_, size_t planes_)
-      : count(count_), height(height_), width(width_), planes(planes_), bits(count_ * height_, width_ * planes_) {}
+      : count(count_),
+        height(height_),
+        width(width_),
+        planes(planes_),
+        bits(count_ * height_, width_ * planes_) {}
 
   const uint64_t* row(size_t sample, size_t y) const { return bits.row(sample * height + y); }
 };

@@ -37,7 +37,9 @@ struct Dataset {
   std::span<const uint8_t> image(size_t index) const {
     return {pixels.data() + index * image_bytes(), image_bytes()};
   }
-  std::span<const float> row(size_t index) const { return {values.data() + index * columns.size(), columns.size()}; }
+  std::span<const float> row(size_t index) const {
+    return {values.data() + index * columns.size(), columns.size()};
+  }
 };
 
 // The samples of `indices`, in that order.

@@ -11,7 +11,9 @@ double LegacyRandom::uniform() {
   return (high * 67108864.0 + low) / 9007199254740992.0;
 }
 
-double LegacyRandom::exponential() { return -std::log(1 - uniform()); }
+double LegacyRandom::exponential() {
+  return -std::log(1 - uniform());
+}
 
 // Ahrens and Dieter's rejection for shapes below one.
 double LegacyRandom::gamma(double shape) {

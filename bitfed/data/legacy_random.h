@@ -14,7 +14,7 @@ class LegacyRandom {
 
   double uniform();  // numpy.random.random_sample()
   double exponential();
-  double gamma(double shape);  // 0 < shape < 1
+  double gamma(double shape);                                 // 0 < shape < 1
   std::vector<double> dirichlet(double alpha, size_t count);  // numpy.random.dirichlet([alpha] * count)
 
  private:

@@ -41,9 +41,14 @@ FederationTotals totals_from_json(const nlohmann::json& json, const std::string&
     if (!field.is_number()) throw input_error("{}: field '{}': expected a number", source, name);
     return field.get<double>();
   };
-  return {count("uploads"),           count("upload_bytes"),          count("download_bytes"),
-          count("train_samples"),     seconds("train_seconds"),       seconds("aggregation_seconds"),
-          seconds("evaluation_seconds"), count("reused_uploads")};
+  return {count("uploads"),
+          count("upload_bytes"),
+          count("download_bytes"),
+          count("train_samples"),
+          seconds("train_seconds"),
+          seconds("aggregation_seconds"),
+          seconds("evaluation_seconds"),
+          count("reused_uploads")};
 }
 
 }  // namespace
@@ -83,7 +88,10 @@ void Federation::run_round(uint32_t round) {
                : sample_clients(options_.seed, round, options_.clients, options_.clients);
   const std::string depends_on =
       fmt::format("{}round = {}\nbroadcast = {}\n", options_.depends_on, round, sha256_hex(broadcast));
-  events_({{"event", "round-started"}, {"round", round}, {"clients", clients}, {"download_bytes", broadcast.size()}});
+  events_({{"event", "round-started"},
+           {"round", round},
+           {"clients", clients},
+           {"download_bytes", broadcast.size()}});
   const FederationTotals before = totals_;
 
   std::vector<uint32_t> missing;
@@ -93,7 +101,8 @@ void Federation::run_round(uint32_t round) {
     } else if (!options_.reuse.empty()) {
       auto other = UploadStore(options_.reuse).find(round, client, depends_on);
       if (!other) {
-        throw input_error("{}: holds no upload of client {} in round {}", options_.reuse.string(), client, round);
+        throw input_error("{}: holds no upload of client {} in round {}", options_.reuse.string(), client,
+                          round);
       }
       other->reused = true;
       receive(round, *other, depends_on, "reused");

@@ -16,9 +16,9 @@ namespace bitfed {
 
 // What a client is given for one round's work besides the broadcast and its data.
 struct ClientContext {
-  RandomStream random;          // this client's own in this round
-  std::function<bool()> stop;   // true: give up, by Error::Kind::kStopped
-  std::function<void(double)> progress;  // the fraction done, from 0 to 1
+  RandomStream random;                    // this client's own in this round
+  std::function<bool()> stop;             // true: give up, by Error::Kind::kStopped
+  std::function<void(double)> progress;   // the fraction done, from 0 to 1
   std::function<void(uint64_t)> trained;  // so many samples more were trained on, repetitions counted
 };
 

@@ -9,7 +9,8 @@ namespace bitfed {
 
 const std::vector<MethodEntry>& methods() {
   static const std::vector<MethodEntry> kMethods = {
-      {"fedtm-bank", "one shot: every holder's strongest clauses, calibrated and folded into one machine (ours)",
+      {"fedtm-bank",
+       "one shot: every holder's strongest clauses, calibrated and folded into one machine (ours)",
        make_fedtm_bank},
       {"fedtmos", "one shot: class weights clustered and regrouped into a few machines (FedTMOS, ICLR 2025)",
        make_fedtmos},

@@ -11,7 +11,9 @@
 namespace bitfed {
 namespace fs = std::filesystem;
 
-fs::path UploadStore::round_folder(uint32_t round) const { return folder_ / fmt::format("round-{:05}", round); }
+fs::path UploadStore::round_folder(uint32_t round) const {
+  return folder_ / fmt::format("round-{:05}", round);
+}
 
 bool UploadStore::has_round(uint32_t round) const {
   std::error_code code;
@@ -38,7 +40,8 @@ void UploadStore::put(uint32_t round, const ClientResult& result, const std::str
   write_file_atomically(name.string() + ".json", note.dump(1) + "\n");
 }
 
-std::optional<ClientResult> UploadStore::find(uint32_t round, uint32_t client, const std::string& depends_on) const {
+std::optional<ClientResult> UploadStore::find(uint32_t round, uint32_t client,
+                                              const std::string& depends_on) const {
   const fs::path name = round_folder(round) / fmt::format("client-{:05}", client);
   const std::string note_file = name.string() + ".json";
   std::error_code code;
@@ -52,7 +55,8 @@ std::optional<ClientResult> UploadStore::find(uint32_t round, uint32_t client, c
   ClientResult result;
   result.client = client;
   result.samples = static_cast<uint64_t>(json_integer(note, "samples", 0, INT64_MAX, note_file));
-  result.trained_samples = static_cast<uint64_t>(json_integer(note, "trained_samples", 0, INT64_MAX, note_file));
+  result.trained_samples =
+      static_cast<uint64_t>(json_integer(note, "trained_samples", 0, INT64_MAX, note_file));
   const nlohmann::json& seconds = json_field(note, "train_seconds", note_file);
   if (!seconds.is_number()) throw input_error("{}: field 'train_seconds': expected a number", note_file);
   result.train_seconds = seconds.get<double>();
@@ -61,7 +65,8 @@ std::optional<ClientResult> UploadStore::find(uint32_t round, uint32_t client, c
   result.reused = reused.get<bool>();
   result.upload = read_file(name.string() + ".safetensors");
   if (sha256_hex(result.upload) != json_text(note, "sha256", note_file)) {
-    throw input_error("{}.safetensors: its digest is not the one in its note: damaged, remove both", name.string());
+    throw input_error("{}.safetensors: its digest is not the one in its note: damaged, remove both",
+                      name.string());
   }
   return result;
 }

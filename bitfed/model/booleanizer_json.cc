@@ -11,7 +11,8 @@ namespace {
 constexpr size_t kMaximumCuts = 4096;
 
 std::vector<std::vector<float>> read_cuts(const nlohmann::json& field, std::string_view source) {
-  const Error wrong = input_error("{}: field 'cuts': expected an array of ascending numbers a column", source);
+  const Error wrong =
+      input_error("{}: field 'cuts': expected an array of ascending numbers a column", source);
   if (!field.is_array() || field.empty() || field.size() > kMaximumCuts) throw wrong;
   std::vector<std::vector<float>> cuts;
   for (const nlohmann::json& column : field) {
@@ -54,7 +55,8 @@ BooleanizerSpec booleanizer_from_json(const nlohmann::json& json, std::string_vi
   } else if (spec.kind == "adaptive-gaussian") {
     spec.window = integer("window", 3, 255);
     spec.offset = integer("offset", -255, 255);
-    if (spec.window % 2 == 0) throw input_error("{}: field 'window': found {}, expected an odd number", source, spec.window);
+    if (spec.window % 2 == 0)
+      throw input_error("{}: field 'window': found {}, expected an odd number", source, spec.window);
   } else if (spec.kind == "colour-thermometer") {
     spec.levels = integer("levels", 1, 254);
   } else if (spec.kind == "quantile") {

@@ -11,8 +11,10 @@ namespace bitfed {
 
 // Checked reads of JSON that came from outside: absent, of the wrong type or out of range is an
 // input_error that names the source and the field.
-inline const nlohmann::json& json_field(const nlohmann::json& object, const char* name, std::string_view source) {
-  if (!object.is_object() || !object.contains(name)) throw input_error("{}: field '{}' is missing", source, name);
+inline const nlohmann::json& json_field(const nlohmann::json& object, const char* name,
+                                        std::string_view source) {
+  if (!object.is_object() || !object.contains(name))
+    throw input_error("{}: field '{}' is missing", source, name);
   return object[name];
 }
 
@@ -20,7 +22,8 @@ inline int64_t json_integer(const nlohmann::json& object, const char* name, int6
                             std::string_view source) {
   const nlohmann::json& field = json_field(object, name, source);
   // An unsigned number beyond int64_t would come out negative.
-  const bool fits = field.is_number_integer() && (!field.is_number_unsigned() || field.get<uint64_t>() <= INT64_MAX);
+  const bool fits =
+      field.is_number_integer() && (!field.is_number_unsigned() || field.get<uint64_t>() <= INT64_MAX);
   if (!fits || field.get<int64_t>() < least || field.get<int64_t>() > most) {
     throw input_error("{}: field '{}': expected a whole number from {} to {}", source, name, least, most);
   }

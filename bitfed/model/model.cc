@@ -10,7 +10,8 @@ std::vector<uint16_t> predict(const Model& model, const Dataset& dataset, Thread
   std::vector<uint16_t> labels(dataset.size());
   for (size_t i = 0; i < labels.size(); ++i) {
     const auto first = scores.begin() + static_cast<std::ptrdiff_t>(i * classes);
-    labels[i] = static_cast<uint16_t>(std::max_element(first, first + static_cast<std::ptrdiff_t>(classes)) - first);
+    labels[i] =
+        static_cast<uint16_t>(std::max_element(first, first + static_cast<std::ptrdiff_t>(classes)) - first);
   }
   return labels;
 }

@@ -35,7 +35,9 @@ constexpr std::array<DtypeInfo, 11> kDtypes = {{{Dtype::kU8, "U8", 1},
                                                 {Dtype::kBF16, "BF16", 2},
                                                 {Dtype::kF64, "F64", 8}}};
 
-const DtypeInfo& info(Dtype dtype) { return kDtypes[static_cast<size_t>(dtype)]; }
+const DtypeInfo& info(Dtype dtype) {
+  return kDtypes[static_cast<size_t>(dtype)];
+}
 
 std::string shape_text(const std::vector<uint64_t>& shape) {
   std::string text = "[";
@@ -57,10 +59,16 @@ bool multiply(const std::vector<uint64_t>& shape, uint64_t* product) {
 
 }  // namespace
 
-size_t dtype_size(Dtype dtype) { return info(dtype).size; }
-std::string_view dtype_name(Dtype dtype) { return info(dtype).name; }
+size_t dtype_size(Dtype dtype) {
+  return info(dtype).size;
+}
+std::string_view dtype_name(Dtype dtype) {
+  return info(dtype).name;
+}
 
-uint64_t Tensor::elements() const { return bytes.size() / dtype_size(dtype); }
+uint64_t Tensor::elements() const {
+  return bytes.size() / dtype_size(dtype);
+}
 
 const Tensor* State::find(std::string_view name) const {
   for (const Tensor& tensor : tensors_) {
@@ -83,8 +91,9 @@ const Tensor& State::expect(std::string_view name, Dtype dtype, const std::vecto
   bool fits = tensor->dtype == dtype && tensor->shape.size() == shape.size();
   for (size_t i = 0; fits && i < shape.size(); ++i) fits = shape[i] == kAny || tensor->shape[i] == shape[i];
   if (!fits) {
-    throw input_error("{}: tensor '{}': found {} {}, expected {} {}", source_, name, dtype_name(tensor->dtype),
-                      shape_text(tensor->shape), dtype_name(dtype), shape_text(shape));
+    throw input_error("{}: tensor '{}': found {} {}, expected {} {}", source_, name,
+                      dtype_name(tensor->dtype), shape_text(tensor->shape), dtype_name(dtype),
+                      shape_text(shape));
   }
   return *tensor;
 }
@@ -130,7 +139,8 @@ Bytes encode(const State& state) {
   bytes.reserve(8 + text.size() + offset);
   for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i)));
   bytes.insert(bytes.end(), text.begin(), text.end());
-  for (const Tensor& tensor : state.tensors()) bytes.insert(bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
+  for (const Tensor& tensor : state.tensors())
+    bytes.insert(bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
   return bytes;
 }
 
@@ -172,8 +182,8 @@ Header parse_header(std::span<const uint8_t> text, std::string_view source) {
   return header;
 }
 
-std::vector<uint64_t> read_lengths(const nlohmann::json& array, std::string_view source, const std::string& name,
-                                   const char* field) {
+std::vector<uint64_t> read_lengths(const nlohmann::json& array, std::string_view source,
+                                   const std::string& name, const char* field) {
   std::vector<uint64_t> lengths;
   bool good = array.is_array() && array.size() <= 16;
   for (size_t i = 0; good && i < array.size(); ++i) {
@@ -205,7 +215,8 @@ struct TensorPlace {
 TensorPlace read_place(const std::string& name, const nlohmann::json& entry, std::string_view source) {
   if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") ||
       !entry.contains("data_offsets")) {
-    throw input_error("{}: tensor '{}': expected dtype, shape and data_offsets and nothing else", source, name);
+    throw input_error("{}: tensor '{}': expected dtype, shape and data_offsets and nothing else", source,
+                      name);
   }
   TensorPlace place;
   place.tensor.name = name;
@@ -214,7 +225,8 @@ TensorPlace read_place(const std::string& name, const nlohmann::json& entry, std
   const std::vector<uint64_t> offsets = read_lengths(entry["data_offsets"], source, name, "data_offsets");
   uint64_t size = 0;
   if (offsets.size() != 2 || offsets[0] > offsets[1] || !multiply(place.tensor.shape, &size) ||
-      __builtin_mul_overflow(size, dtype_size(place.tensor.dtype), &size) || offsets[1] - offsets[0] != size) {
+      __builtin_mul_overflow(size, dtype_size(place.tensor.dtype), &size) ||
+      offsets[1] - offsets[0] != size) {
     throw input_error("{}: tensor '{}': its data_offsets do not fit {} {}", source, name,
                       dtype_name(place.tensor.dtype), shape_text(place.tensor.shape));
   }
@@ -237,8 +249,9 @@ State decode(std::span<const uint8_t> bytes, std::string_view source) {
   ByteReader reader(bytes, source);
   const uint64_t header_bytes = reader.u64_le();
   if (header_bytes > kMaximumHeaderBytes || header_bytes > reader.left()) {
-    throw input_error("{}: claims a header of {} bytes, found {} in all: not a safetensors file, or cut short",
-                      source, header_bytes, bytes.size());
+    throw input_error(
+        "{}: claims a header of {} bytes, found {} in all: not a safetensors file, or cut short", source,
+        header_bytes, bytes.size());
   }
   const Header header = parse_header(reader.take(header_bytes), source);
   State state(source);
@@ -266,11 +279,14 @@ State decode(std::span<const uint8_t> bytes, std::string_view source) {
     offset = place.end;
     state.add(std::move(place.tensor));
   }
-  if (reader.left() > 0) throw input_error("{}: {} bytes after the last tensor, expected none", source, reader.left());
+  if (reader.left() > 0)
+    throw input_error("{}: {} bytes after the last tensor, expected none", source, reader.left());
   return state;
 }
 
-State read_state(const std::filesystem::path& path) { return decode(read_file(path), path.string()); }
+State read_state(const std::filesystem::path& path) {
+  return decode(read_file(path), path.string());
+}
 
 void write_state(const std::filesystem::path& path, const State& state) {
   write_file_atomically(path, encode(state));

@@ -20,16 +20,46 @@ std::string_view dtype_name(Dtype dtype);  // as safetensors writes it: "U8", "B
 
 template <typename T>
 struct DtypeOf;
-template <> struct DtypeOf<uint8_t> { static constexpr Dtype value = Dtype::kU8; };
-template <> struct DtypeOf<int8_t> { static constexpr Dtype value = Dtype::kI8; };
-template <> struct DtypeOf<uint16_t> { static constexpr Dtype value = Dtype::kU16; };
-template <> struct DtypeOf<int16_t> { static constexpr Dtype value = Dtype::kI16; };
-template <> struct DtypeOf<uint32_t> { static constexpr Dtype value = Dtype::kU32; };
-template <> struct DtypeOf<int32_t> { static constexpr Dtype value = Dtype::kI32; };
-template <> struct DtypeOf<uint64_t> { static constexpr Dtype value = Dtype::kU64; };
-template <> struct DtypeOf<int64_t> { static constexpr Dtype value = Dtype::kI64; };
-template <> struct DtypeOf<float> { static constexpr Dtype value = Dtype::kF32; };
-template <> struct DtypeOf<double> { static constexpr Dtype value = Dtype::kF64; };
+template <>
+struct DtypeOf<uint8_t> {
+  static constexpr Dtype value = Dtype::kU8;
+};
+template <>
+struct DtypeOf<int8_t> {
+  static constexpr Dtype value = Dtype::kI8;
+};
+template <>
+struct DtypeOf<uint16_t> {
+  static constexpr Dtype value = Dtype::kU16;
+};
+template <>
+struct DtypeOf<int16_t> {
+  static constexpr Dtype value = Dtype::kI16;
+};
+template <>
+struct DtypeOf<uint32_t> {
+  static constexpr Dtype value = Dtype::kU32;
+};
+template <>
+struct DtypeOf<int32_t> {
+  static constexpr Dtype value = Dtype::kI32;
+};
+template <>
+struct DtypeOf<uint64_t> {
+  static constexpr Dtype value = Dtype::kU64;
+};
+template <>
+struct DtypeOf<int64_t> {
+  static constexpr Dtype value = Dtype::kI64;
+};
+template <>
+struct DtypeOf<float> {
+  static constexpr Dtype value = Dtype::kF32;
+};
+template <>
+struct DtypeOf<double> {
+  static constexpr Dtype value = Dtype::kF64;
+};
 
 struct Tensor {
   std::string name;
@@ -61,7 +91,8 @@ class State {
   template <typename T>
   void add(std::string name, std::vector<uint64_t> shape, std::span<const T> values) {
     const auto* first = reinterpret_cast<const uint8_t*>(values.data());
-    add(Tensor{std::move(name), DtypeOf<T>::value, std::move(shape), Bytes(first, first + values.size_bytes())});
+    add(Tensor{std::move(name), DtypeOf<T>::value, std::move(shape),
+               Bytes(first, first + values.size_bytes())});
   }
   template <typename T>
   void add(std::string name, std::vector<uint64_t> shape, const std::vector<T>& values) {
@@ -79,7 +110,8 @@ class State {
   std::vector<T> values(std::string_view name, const std::vector<uint64_t>& shape) const {
     const Tensor& tensor = expect(name, DtypeOf<T>::value, shape);
     std::vector<T> result(tensor.bytes.size() / sizeof(T));
-    if (!result.empty()) std::copy(tensor.bytes.begin(), tensor.bytes.end(), reinterpret_cast<uint8_t*>(result.data()));
+    if (!result.empty())
+      std::copy(tensor.bytes.begin(), tensor.bytes.end(), reinterpret_cast<uint8_t*>(result.data()));
     return result;
   }
   template <typename T>

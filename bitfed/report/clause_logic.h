@@ -45,9 +45,9 @@ size_t class_count(const std::vector<TsetlinMember>& members);
 std::vector<ClauseView> strongest_clauses(const std::vector<TsetlinMember>& members, size_t class_index,
                                           size_t count);
 
-// The vote, where, what: "+0.037  y in 3..9, x in 0..4: p(0,2) & !p(4,1)": p(row, column) within the patch, with the plane as a
-// third number where there are several; a table's bits as "column 3 > 0.5". After `literal_limit`
-// literals comes "… (12 more)".
+// The vote, where, what: "+0.037  y in 3..9, x in 0..4: p(0,2) & !p(4,1)": p(row, column) within the patch,
+// with the plane as a third number where there are several; a table's bits as "column 3 > 0.5". After
+// `literal_limit` literals comes "… (12 more)".
 std::string clause_text(const ClauseView& clause, size_t literal_limit = 24);
 
 // For every class its name, then its strongest clauses, indented, one a line.

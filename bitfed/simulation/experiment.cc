@@ -40,7 +40,8 @@ struct Experiment {
 
 // Changes with any sample: a checksum of the values, a digest of the labels.
 std::string fingerprint(const Dataset& dataset) {
-  const auto* bytes = dataset.is_table() ? reinterpret_cast<const Bytef*>(dataset.values.data()) : dataset.pixels.data();
+  const auto* bytes =
+      dataset.is_table() ? reinterpret_cast<const Bytef*>(dataset.values.data()) : dataset.pixels.data();
   const size_t size = dataset.is_table() ? dataset.values.size() * sizeof(float) : dataset.pixels.size();
   const auto* labels = reinterpret_cast<const uint8_t*>(dataset.labels.data());
   return fmt::format("{:08x}-{}", crc32_z(0, bytes, size),
@@ -51,7 +52,8 @@ std::string read_name(const Config& recipe, const std::string& fallback) {
   const std::string name = recipe.text("name", fallback);
   const auto fine = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
   if (name.empty() || name[0] == '.' || !std::all_of(name.begin(), name.end(), fine)) {
-    throw input_error("{}: found '{}', expected letters, digits, '-', '_' and '.'", recipe.where("name"), name);
+    throw input_error("{}: found '{}', expected letters, digits, '-', '_' and '.'", recipe.where("name"),
+                      name);
   }
   return name;
 }
@@ -65,7 +67,8 @@ void read_data(const Config& recipe, const ExperimentOptions& options, Experimen
   const std::vector<std::string> choices = {"all", "second-half"};
   experiment->evaluation = evaluation_data(std::move(split.test), data.choice("evaluate", "all", choices));
   experiment->train = std::move(split.train);
-  if (experiment->evaluation.test.size() == 0) throw input_error("{}: no samples to test on", experiment->train.name);
+  if (experiment->evaluation.test.size() == 0)
+    throw input_error("{}: no samples to test on", experiment->train.name);
 }
 
 void read_federation(const Config& recipe, Experiment* experiment) {
@@ -74,7 +77,8 @@ void read_federation(const Config& recipe, Experiment* experiment) {
   int64_t chosen = clients;
   if (federation.has("fraction")) {
     if (federation.has("clients_per_round")) {
-      throw input_error("{}: found beside clients_per_round, expected one of the two", federation.where("fraction"));
+      throw input_error("{}: found beside clients_per_round, expected one of the two",
+                        federation.where("fraction"));
     }
     const double fraction = federation.number("fraction", 1, 1e-9, 1);
     chosen = std::max<int64_t>(1, static_cast<int64_t>(fraction * static_cast<double>(clients) + 0.5));
@@ -98,8 +102,9 @@ Experiment read_experiment(const Config& recipe, const ExperimentOptions& option
   recipe.reject_unknown_keys();
   experiment.recipe = recipe.resolved();
   const std::vector<std::string> parts = {"data", "model", "client"};
-  experiment.depends_on = fmt::format("client = {}\nseed = {}\ndata = {}\n{}", experiment.method->client_key(),
-                                      experiment.seed, fingerprint(experiment.train), recipe.resolved(parts));
+  experiment.depends_on =
+      fmt::format("client = {}\nseed = {}\ndata = {}\n{}", experiment.method->client_key(), experiment.seed,
+                  fingerprint(experiment.train), recipe.resolved(parts));
   return experiment;
 }
 
@@ -180,7 +185,8 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
 
 }  // namespace
 
-ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& options, const EventSink& events) {
+ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& options,
+                                const EventSink& events) {
   const auto start = std::chrono::steady_clock::now();
   events({{"event", "loading"}});
   const Experiment experiment = read_experiment(recipe, options);
@@ -197,8 +203,9 @@ ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& o
   sink(started_event(experiment, recipe));
   const std::unique_ptr<ClientHalf> client = experiment.method->make_client();
   const std::unique_ptr<ServerHalf> server = experiment.method->make_server();
-  const auto transport = make_in_process_transport({experiment.seed, experiment.dropout, options.stop}, *client,
-                                                   experiment.train, experiment.partition, pool, sink);
+  const auto transport =
+      make_in_process_transport({experiment.seed, experiment.dropout, options.stop}, *client,
+                                experiment.train, experiment.partition, pool, sink);
   FederationOptions federated;
   federated.seed = experiment.seed;
   federated.rounds = experiment.rounds;
@@ -208,8 +215,9 @@ ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& o
   federated.reuse = options.reuse.empty() ? fs::path() : options.reuse / "checkpoint";
   federated.depends_on = experiment.depends_on;
   federated.stop = options.stop;
-  Federation federation(federated, *server, *transport,
-                        [&](const Model& model) { return evaluate_model(model, experiment.evaluation, pool); }, sink);
+  Federation federation(
+      federated, *server, *transport,
+      [&](const Model& model) { return evaluate_model(model, experiment.evaluation, pool); }, sink);
   federation.run();
 
   write_state(out / "model.safetensors", model_state(*server->model(), experiment));
@@ -217,7 +225,9 @@ ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& o
   // Of this process alone: what ran before an interruption is not in it.
   summary["wall_seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_file_atomically(summary_file, summary.dump(1) + "\n");
-  sink({{"event", "run-finished"}, {"accuracy", summary["accuracy"]}, {"model_sha256", summary["model_sha256"]}});
+  sink({{"event", "run-finished"},
+        {"accuracy", summary["accuracy"]},
+        {"model_sha256", summary["model_sha256"]}});
   return {out, summary};
 }
 

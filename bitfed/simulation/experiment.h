@@ -28,6 +28,7 @@ struct ExperimentResult {
 
 // Simulates the federation of a recipe and writes the run's folder: recipe, events, checkpoints, model and
 // summary. `events` hears what is logged and the clients' progress besides.
-ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& options, const EventSink& events);
+ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& options,
+                                const EventSink& events);
 
 }  // namespace bitfed

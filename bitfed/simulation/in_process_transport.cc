@@ -19,7 +19,12 @@ class InProcessTransport : public Transport {
  public:
   InProcessTransport(const SimulationOptions& options, const ClientHalf& client, const Dataset& train,
                      const Partition& partition, ThreadPool& pool, EventSink events)
-      : options_(options), client_(client), train_(train), partition_(partition), pool_(pool), events_(std::move(events)) {}
+      : options_(options),
+        client_(client),
+        train_(train),
+        partition_(partition),
+        pool_(pool),
+        events_(std::move(events)) {}
 
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                  const std::function<void(ClientResult)>& receive) override {
@@ -38,7 +43,8 @@ class InProcessTransport : public Transport {
 
  private:
   bool drops_out(uint32_t round, uint32_t client) const {
-    return options_.dropout > 0 && RandomStream({options_.seed, "dropout", round, client}).uniform() < options_.dropout;
+    return options_.dropout > 0 &&
+           RandomStream({options_.seed, "dropout", round, client}).uniform() < options_.dropout;
   }
 
   ClientResult train(uint32_t round, uint32_t client, const Bytes& broadcast) {
@@ -49,7 +55,8 @@ class InProcessTransport : public Transport {
         RandomStream({options_.seed, "client", round, client}), options_.stop,
         [&](double fraction) {
           const std::lock_guard lock(mutex_);
-          events_({{"event", "client-progress"}, {"round", round}, {"client", client}, {"fraction", fraction}});
+          events_(
+              {{"event", "client-progress"}, {"round", round}, {"client", client}, {"fraction", fraction}});
         },
         [&result](uint64_t more) { result.trained_samples += more; }};
     result.client = client;
@@ -71,9 +78,10 @@ class InProcessTransport : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_in_process_transport(const SimulationOptions& options, const ClientHalf& client,
-                                                     const Dataset& train, const Partition& partition,
-                                                     ThreadPool& pool, EventSink events) {
+std::unique_ptr<Transport> make_in_process_transport(const SimulationOptions& options,
+                                                     const ClientHalf& client, const Dataset& train,
+                                                     const Partition& partition, ThreadPool& pool,
+                                                     EventSink events) {
   return std::make_unique<InProcessTransport>(options, client, train, partition, pool, std::move(events));
 }
 

@@ -17,8 +17,9 @@ struct SimulationOptions {
 };
 
 // All clients in this process, each one task on the pool. `events` hears of their progress.
-std::unique_ptr<Transport> make_in_process_transport(const SimulationOptions& options, const ClientHalf& client,
-                                                     const Dataset& train, const Partition& partition,
-                                                     ThreadPool& pool, EventSink events);
+std::unique_ptr<Transport> make_in_process_transport(const SimulationOptions& options,
+                                                     const ClientHalf& client, const Dataset& train,
+                                                     const Partition& partition, ThreadPool& pool,
+                                                     EventSink events);
 
 }  // namespace bitfed

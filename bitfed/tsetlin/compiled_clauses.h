@@ -33,8 +33,8 @@ class CompiledClauses {
   std::vector<Clause> clauses_;
   std::vector<uint16_t> literals_;
   std::vector<int32_t> bias_;
-  AlignedVector<uint64_t> match_;      // convolutional: where the clause in hand matches
-  std::vector<uint64_t> flat_image_;   // flat: the image's literals
+  AlignedVector<uint64_t> match_;     // convolutional: where the clause in hand matches
+  std::vector<uint64_t> flat_image_;  // flat: the image's literals
 };
 
 }  // namespace bitfed

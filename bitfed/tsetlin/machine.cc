@@ -50,7 +50,7 @@ struct TsetlinMachine::Draws {
 };
 
 TsetlinMachine::TsetlinMachine(const MachineOptions& options, const PatchShape& shape, size_t class_count)
-    : kernels_(kernels()),
+    : kernels_(&kernels()),
       options_(options),
       shape_(shape),
       class_count_(class_count),
@@ -126,7 +126,7 @@ void TsetlinMachine::teach(size_t label, bool positive, Draws& draws) {
   const int64_t missing = positive ? limit - sum : limit + sum;
   const auto probability = static_cast<unsigned>((missing * 65536 + limit) / (2 * limit));
   if (probability == 0) return;
-  kernels_.bernoulli16(&draws.lanes, probability, chosen_.size(), chosen_.data());
+  kernels_->bernoulli16(&draws.lanes, probability, chosen_.size(), chosen_.data());
 
   // Type I feedback goes to the clauses that vote for what the sample is, type II to those that do not and
   // fired all the same.
@@ -153,8 +153,10 @@ int64_t TsetlinMachine::votes(size_t first_row) const {
   int64_t sum = 0;
   for (size_t w = 0; w < fired_.size(); ++w) {
     const int32_t* weights = weights_.data() + first_row + w * 64;
-    for (uint64_t left = fired_[w] & kEvenBits; left != 0; left &= left - 1) sum += weights[std::countr_zero(left)];
-    for (uint64_t left = fired_[w] & ~kEvenBits; left != 0; left &= left - 1) sum -= weights[std::countr_zero(left)];
+    for (uint64_t left = fired_[w] & kEvenBits; left != 0; left &= left - 1)
+      sum += weights[std::countr_zero(left)];
+    for (uint64_t left = fired_[w] & ~kEvenBits; left != 0; left &= left - 1)
+      sum -= weights[std::countr_zero(left)];
   }
   return sum;
 }
@@ -184,8 +186,8 @@ bool TsetlinMachine::matches(size_t row, uint64_t* match) {
   if (include_count_[row] == kNowhere) return false;
   uint16_t* includes = includes_.data() + row * shape_.literals();
   size_t last = 0;
-  if (kernels_.and_rows(image_.bitmaps(), image_.blocks(), includes, include_count_[row], position_mask(row), match,
-                        &last)) {
+  if (kernels_->and_rows(image_.bitmaps(), image_.blocks(), includes, include_count_[row], position_mask(row),
+                        match, &last)) {
     return true;
   }
   try_first(includes, last);
@@ -198,12 +200,12 @@ void TsetlinMachine::type_one(size_t row, const uint64_t* match, bool fired, Dra
   const unsigned forget = dithered_threshold(256 / options_.sensitivity, draws.uniform());
   if (!fired) {
     std::fill(up_.begin(), up_.end(), uint64_t{0});
-    kernels_.bernoulli(&draws.lanes, forget, words_, down_.data());
+    kernels_->bernoulli(&draws.lanes, forget, words_, down_.data());
     step(row, up_.data(), down_.data());
     return;
   }
   load_patch(match, draws);
-  kernels_.bernoulli(&draws.lanes, forget, words_, down_.data());
+  kernels_->bernoulli(&draws.lanes, forget, words_, down_.data());
   for (size_t w = 0; w < words_; ++w) {
     up_[w] = options_.boost ? literals_[w] : literals_[w] & ~down_[w];
     down_[w] &= ~literals_[w];
@@ -231,12 +233,12 @@ void TsetlinMachine::load_patch(const uint64_t* match, Draws& draws) {
     std::copy(flat_image_.begin(), flat_image_.end(), literals_.begin());
     return;
   }
-  const size_t count = kernels_.count_bits(match, image_.blocks() * kBlockWords);
+  const size_t count = kernels_->count_bits(match, image_.blocks() * kBlockWords);
   image_.patch(select_bit(match, draws.below(count)), literals_.data());
 }
 
 void TsetlinMachine::step(size_t row, const uint64_t* up, const uint64_t* down) {
-  if (kernels_.step_automata(states_.data() + row * words_ * 64, up, down, words_, actions_.row(row))) {
+  if (kernels_->step_automata(states_.data() + row * words_ * 64, up, down, words_, actions_.row(row))) {
     list_includes(row);
   }
 }
@@ -261,7 +263,8 @@ void TsetlinMachine::list_includes(size_t row) {
       const size_t feature = negated ? literal - features : literal;
       if (feature >= x_end) {
         *next++ = static_cast<uint16_t>(literal);
-      } else if (size_t& place = strictest[(feature < y_end ? 0 : 1) + (negated ? 2 : 0)]; !negated || place == kNone) {
+      } else if (size_t& place = strictest[(feature < y_end ? 0 : 1) + (negated ? 2 : 0)];
+                 !negated || place == kNone) {
         place = literal;
       }
     }

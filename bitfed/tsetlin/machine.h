@@ -49,7 +49,9 @@ class TsetlinMachine {
   // Row class * clauses + clause, a column a literal.
   const BitMatrix& actions() const { return actions_; }
   const std::vector<int32_t>& weights() const { return weights_; }  // the same rows; positive
-  std::span<const uint8_t> states(size_t row) const { return {states_.data() + row * words_ * 64, shape_.literals()}; }
+  std::span<const uint8_t> states(size_t row) const {
+    return {states_.data() + row * words_ * 64, shape_.literals()};
+  }
 
  private:
   struct Draws;
@@ -65,27 +67,27 @@ class TsetlinMachine {
   void list_includes(size_t row);
   uint64_t* position_mask(size_t row) { return position_masks_.data() + row * image_.blocks() * kBlockWords; }
 
-  const Kernels& kernels_;
+  const Kernels* kernels_;
   MachineOptions options_;
   PatchShape shape_;
   size_t class_count_;
   size_t words_;  // of masks over the literals
 
-  AlignedVector<uint8_t> states_;       // row by row, 64 * words_ automata each; the padding stays 0
-  BitMatrix actions_;                   // the automata's top bits
-  std::vector<uint16_t> includes_;      // row by row, room for all literals: the included ones of the content
+  AlignedVector<uint8_t> states_;   // row by row, 64 * words_ automata each; the padding stays 0
+  BitMatrix actions_;               // the automata's top bits
+  std::vector<uint16_t> includes_;  // row by row, room for all literals: the included ones of the content
   std::vector<uint16_t> include_count_;
   std::vector<int32_t> weights_;
 
   // The sample in hand.
   PatchLiterals image_;
   AlignedVector<uint64_t> position_masks_;  // row by row: the patches that a clause's position literals allow
-  std::vector<uint64_t> flat_image_;    // flat: the image's literals
-  AlignedVector<uint64_t> matches_;     // of the class in hand, a clause each: where it matches
-  std::vector<uint64_t> fired_;         // of the class in hand, a bit a clause
-  std::vector<uint64_t> chosen_;        // of the class in hand, a bit a clause
-  std::vector<uint64_t> literals_;      // of the patch in hand
-  std::vector<uint64_t> valid_;         // ones for the literals, zeros for the padding
+  std::vector<uint64_t> flat_image_;        // flat: the image's literals
+  AlignedVector<uint64_t> matches_;         // of the class in hand, a clause each: where it matches
+  std::vector<uint64_t> fired_;             // of the class in hand, a bit a clause
+  std::vector<uint64_t> chosen_;            // of the class in hand, a bit a clause
+  std::vector<uint64_t> literals_;          // of the patch in hand
+  std::vector<uint64_t> valid_;             // ones for the literals, zeros for the padding
   std::vector<uint64_t> up_;
   std::vector<uint64_t> down_;
 };

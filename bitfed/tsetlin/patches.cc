@@ -6,7 +6,9 @@
 namespace bitfed {
 namespace {
 
-constexpr uint64_t low_bits(size_t count) { return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1; }
+constexpr uint64_t low_bits(size_t count) {
+  return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
+}
 
 // Up to 64 bits from position `from`; reads the word after only where the bits reach into it.
 uint64_t read_bits(const uint64_t* words, size_t from, size_t count) {

@@ -45,9 +45,9 @@ class PatchLiterals {
   // Makes this image the current one. `images` must outlive the calls below.
   void load(const BitImages& images, size_t sample);
 
-  size_t blocks() const { return blocks_; }                      // of a bitmap
-  const uint64_t* bitmaps() const { return bitmaps_.data(); }    // of literal l: at block l * blocks()
-  const uint64_t* everywhere() const { return valid_.data(); }   // the bitmap of all patches
+  size_t blocks() const { return blocks_; }                     // of a bitmap
+  const uint64_t* bitmaps() const { return bitmaps_.data(); }   // of literal l: at block l * blocks()
+  const uint64_t* everywhere() const { return valid_.data(); }  // the bitmap of all patches
 
   // The literals of one patch as packed bits: words_for(literals) words.
   void patch(size_t index, uint64_t* literals) const;

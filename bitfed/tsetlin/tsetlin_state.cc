@@ -13,7 +13,9 @@
 namespace bitfed {
 namespace {
 
-std::string prefix(size_t member) { return fmt::format("members.{}.", member); }
+std::string prefix(size_t member) {
+  return fmt::format("members.{}.", member);
+}
 
 PatchShape shape_from_json(const nlohmann::json& json, std::string_view source) {
   const auto length = [&](const char* name, int64_t most) {
@@ -26,7 +28,8 @@ PatchShape shape_from_json(const nlohmann::json& json, std::string_view source) 
   shape.patch_height = length("patch_height", static_cast<int64_t>(shape.height));
   shape.patch_width = length("patch_width", static_cast<int64_t>(shape.width));
   if (shape.literals() > UINT16_MAX) {
-    throw input_error("{}: a patch of {} literals, expected at most {}", source, shape.literals(), UINT16_MAX);
+    throw input_error("{}: a patch of {} literals, expected at most {}", source, shape.literals(),
+                      UINT16_MAX);
   }
   return shape;
 }
@@ -39,11 +42,13 @@ TsetlinMember member_from_state(const State& state, const nlohmann::json& json, 
   member.clauses = static_cast<size_t>(json_integer(json, "clauses", 0, 1 << 20, source));
   const std::string name = prefix(index);
   member.weights = state.values<int32_t>(name + "weights", {classes, member.clauses});
-  member.actions = unpack_actions(state, name + "actions", {classes, member.clauses}, member.shape.literals());
+  member.actions =
+      unpack_actions(state, name + "actions", {classes, member.clauses}, member.shape.literals());
   member.bias = state.values<int32_t>(name + "bias", {classes});
   member.clamp = state.scalar<int32_t>(name + "clamp");
   member.scale = state.scalar<float>(name + "scale");
-  if (member.clamp < 0) throw input_error("{}: {}clamp: found {}, expected 0 or more", source, name, member.clamp);
+  if (member.clamp < 0)
+    throw input_error("{}: {}clamp: found {}, expected 0 or more", source, name, member.clamp);
   if (!std::isfinite(member.scale) || member.scale < 0) {
     throw input_error("{}: {}scale: found {}, expected 0 or more", source, name, member.scale);
   }
@@ -81,7 +86,8 @@ State TsetlinModel::state() const {
 std::unique_ptr<TsetlinModel> tsetlin_model_from_state(const State& state, std::string_view source) {
   const nlohmann::json count = parse_json(state.text("bitfed.classes"), source);
   if (!count.is_number_integer() || count.get<int64_t>() < 1 || count.get<int64_t>() > UINT16_MAX) {
-    throw input_error("{}: metadata 'bitfed.classes': expected a whole number from 1 to {}", source, UINT16_MAX);
+    throw input_error("{}: metadata 'bitfed.classes': expected a whole number from 1 to {}", source,
+                      UINT16_MAX);
   }
   const auto classes = count.get<size_t>();
   const nlohmann::json described = parse_json(state.text("bitfed.members"), source);

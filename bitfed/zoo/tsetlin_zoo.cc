@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t kMaximumClauses = 1 << 16;
 
-SpecialistSpec read_specialist(const Config& model, const Config& booleanize, const Dataset& prototype, bool convolves) {
+SpecialistSpec read_specialist(const Config& model, const Config& booleanize, const Dataset& prototype,
+                               bool convolves) {
   SpecialistSpec spec;
   spec.booleanizer = read_booleanizer(booleanize, prototype.is_table() ? "quantile" : "threshold");
   MachineOptions& options = spec.options;
@@ -28,10 +29,13 @@ SpecialistSpec read_specialist(const Config& model, const Config& booleanize, co
   if (convolves) {
     spec.patch = model.integers("patch", {10, 10}, 1, 4096);
     if (spec.patch.size() != 2) {
-      throw input_error("{}: found {} numbers, expected height and width", model.where("patch"), spec.patch.size());
+      throw input_error("{}: found {} numbers, expected height and width", model.where("patch"),
+                        spec.patch.size());
     }
-    if (prototype.is_table()) throw input_error("{}: a table has no patches, use name = \"tm\"", model.where("name"));
-    if (spec.patch[0] > static_cast<int64_t>(prototype.height) || spec.patch[1] > static_cast<int64_t>(prototype.width)) {
+    if (prototype.is_table())
+      throw input_error("{}: a table has no patches, use name = \"tm\"", model.where("name"));
+    if (spec.patch[0] > static_cast<int64_t>(prototype.height) ||
+        spec.patch[1] > static_cast<int64_t>(prototype.width)) {
       throw input_error("{}: found {} x {}, expected at most the image's {} x {}", model.where("patch"),
                         spec.patch[0], spec.patch[1], prototype.height, prototype.width);
     }
@@ -49,8 +53,8 @@ PatchShape SpecialistSpec::shape(const Dataset& dataset) const {
   shape.patch_height = patch.empty() ? shape.height : static_cast<size_t>(patch[0]);
   shape.patch_width = patch.empty() ? shape.width : static_cast<size_t>(patch[1]);
   if (shape.patch_height > shape.height || shape.patch_width > shape.width) {
-    throw input_error("a patch of {} x {} does not fit images of {} x {}", shape.patch_height, shape.patch_width,
-                      shape.height, shape.width);
+    throw input_error("a patch of {} x {} does not fit images of {} x {}", shape.patch_height,
+                      shape.patch_width, shape.height, shape.width);
   }
   if (shape.literals() > UINT16_MAX) {
     throw input_error("a patch of {} literals, expected at most {}", shape.literals(), UINT16_MAX);
@@ -70,7 +74,8 @@ std::vector<SpecialistSpec> read_specialists(const Config& recipe, const Dataset
     specialists.push_back(read_specialist(member, member.section("booleanize"), prototype, true));
   }
   if (specialists.empty()) {
-    throw input_error("{}: none given, expected one [[model.member]] table for each machine", model.where("member"));
+    throw input_error("{}: none given, expected one [[model.member]] table for each machine",
+                      model.where("member"));
   }
   return specialists;
 }

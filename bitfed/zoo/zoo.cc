@@ -9,7 +9,8 @@ const std::vector<ModelEntry>& models() {
   static const std::vector<ModelEntry> kModels = {
       {"tm", "flat Tsetlin machine: clauses over the whole sample; for tables and small images"},
       {"ctm", "convolutional Tsetlin machine: clauses over patches and their positions"},
-      {"ctm-composite", "several convolutional machines, each with its own booleanizing and patch, voting together"},
+      {"ctm-composite",
+       "several convolutional machines, each with its own booleanizing and patch, voting together"},
   };
   return kModels;
 }

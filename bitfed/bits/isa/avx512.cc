@@ -40,8 +40,8 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
 // kBlocks registers hold the whole result: up to 512, 1024 … positions. Testing for zero costs more than
 // the AND itself, so it is done once for four rows.
 template <size_t kBlocks>
-bool and_fixed(const uint64_t* rows, const uint16_t* index, size_t count, const uint64_t* first, uint64_t* out,
-               size_t* last) {
+bool and_fixed(const uint64_t* rows, const uint16_t* index, size_t count, const uint64_t* first,
+               uint64_t* out, size_t* last) {
   constexpr size_t kWords = 8 * kBlocks;
   constexpr int kAnd = 0x80;  // the ternary logic table of a & b & c
   __m512i result[kBlocks];

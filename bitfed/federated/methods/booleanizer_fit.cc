@@ -60,7 +60,8 @@ void BooleanizerFit::finish(TsetlinRecipe* recipe) {
   std::vector<double> sums(columns_ * (bins_ - 1));
   for (const auto& [client, quantiles] : received_) {
     total += quantiles.samples;
-    for (size_t i = 0; i < sums.size(); ++i) sums[i] += quantiles.samples * static_cast<double>(quantiles.values[i]);
+    for (size_t i = 0; i < sums.size(); ++i)
+      sums[i] += quantiles.samples * static_cast<double>(quantiles.values[i]);
   }
   std::vector<std::vector<float>> cuts;
   for (size_t column = 0; column < columns_; ++column) {
@@ -75,17 +76,21 @@ void BooleanizerFit::finish(TsetlinRecipe* recipe) {
   received_.clear();
 }
 
-bool asks_for_quantiles(const State& broadcast) { return broadcast.has("quantile_bins"); }
+bool asks_for_quantiles(const State& broadcast) {
+  return broadcast.has("quantile_bins");
+}
 
 State quantile_message(const State& broadcast, const Dataset& samples) {
   const auto bins = broadcast.scalar<uint32_t>("quantile_bins");
-  if (bins < 2 || bins > 4096) throw input_error("tensor 'quantile_bins': found {}, expected 2 to 4096", bins);
+  if (bins < 2 || bins > 4096)
+    throw input_error("tensor 'quantile_bins': found {}, expected 2 to 4096", bins);
   std::vector<float> quantiles;
   std::vector<float> column(samples.size());
   for (size_t c = 0; c < samples.columns.size(); ++c) {
     for (size_t i = 0; i < column.size(); ++i) column[i] = samples.row(i)[c];
     std::sort(column.begin(), column.end());
-    for (size_t k = 1; k < bins; ++k) quantiles.push_back(column[std::min(column.size() - 1, k * column.size() / bins)]);
+    for (size_t k = 1; k < bins; ++k)
+      quantiles.push_back(column[std::min(column.size() - 1, k * column.size() / bins)]);
   }
   State message;
   message.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples.size()));

@@ -77,7 +77,8 @@ class FedtmServer : public ServerHalf {
     }
     if (banks_.empty()) start_banks();
     for (size_t s = 0; s < tallies_.size(); ++s) {
-      for (size_t label = 0; label < tallies_[s].size(); ++label) update(tallies_[s][label], &banks_[s][label]);
+      for (size_t label = 0; label < tallies_[s].size(); ++label)
+        update(tallies_[s][label], &banks_[s][label]);
     }
     clear_tallies();
   }
@@ -86,7 +87,8 @@ class FedtmServer : public ServerHalf {
     std::vector<TsetlinMember> members;
     for (size_t s = 0; s < banks_.size(); ++s) {
       members.push_back(empty_member(recipe_, s, recipe_.specialists[s].options.clauses));
-      for (size_t label = 0; label < banks_[s].size(); ++label) place_bank(banks_[s][label], label, &members.back());
+      for (size_t label = 0; label < banks_[s].size(); ++label)
+        place_bank(banks_[s][label], label, &members.back());
     }
     return std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(members));
   }
@@ -100,7 +102,8 @@ class FedtmServer : public ServerHalf {
       BitMatrix actions(classes * clauses, banks_[s][0].actions.columns());
       std::vector<int32_t> weights;
       for (size_t label = 0; label < classes; ++label) {
-        std::copy_n(banks_[s][label].actions.row(0), clauses * actions.stride(), actions.row(label * clauses));
+        std::copy_n(banks_[s][label].actions.row(0), clauses * actions.stride(),
+                    actions.row(label * clauses));
         weights.insert(weights.end(), banks_[s][label].weights.begin(), banks_[s][label].weights.end());
       }
       pack_actions(actions, fmt::format("{}.actions", s), {classes, clauses}, &state);
@@ -122,7 +125,8 @@ class FedtmServer : public ServerHalf {
       for (size_t label = 0; label < shape[0]; ++label) {
         ClassBank& bank = banks_[s][label];
         std::copy_n(actions.row(label * shape[1]), shape[1] * actions.stride(), bank.actions.row(0));
-        std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(label * shape[1]), shape[1], bank.weights.begin());
+        std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(label * shape[1]), shape[1],
+                    bank.weights.begin());
       }
     }
   }
@@ -152,7 +156,8 @@ class FedtmServer : public ServerHalf {
     bank->actions = tally.top[0]->actions;
     if (!tally.top[1]) return;
     for (size_t row = 0; row < bank->actions.rows(); ++row) {
-      for (size_t w = 0; w < bank->actions.stride(); ++w) bank->actions.row(row)[w] |= tally.top[1]->actions.row(row)[w];
+      for (size_t w = 0; w < bank->actions.stride(); ++w)
+        bank->actions.row(row)[w] |= tally.top[1]->actions.row(row)[w];
     }
   }
 

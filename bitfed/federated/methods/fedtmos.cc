@@ -90,7 +90,8 @@ struct ServerModel {
     double sum = 0;
     size_t pairs = 0;
     for (auto a = means.begin(); a != means.end(); ++a) {
-      for (auto b = std::next(a); b != means.end(); ++b, ++pairs) sum += squared_distance(a->second, b->second);
+      for (auto b = std::next(a); b != means.end(); ++b, ++pairs)
+        sum += squared_distance(a->second, b->second);
       sum += squared_distance(a->second, centroid);
       ++pairs;
     }
@@ -100,7 +101,8 @@ struct ServerModel {
 
 // find_best of Algorithm 2: among the models that lack the class the one that it separates best; the
 // first among equals. None: models.size().
-size_t find_best(const std::vector<ServerModel>& models, uint16_t label, const std::vector<double>& centroid) {
+size_t find_best(const std::vector<ServerModel>& models, uint16_t label,
+                 const std::vector<double>& centroid) {
   size_t best = models.size();
   double most = -1;
   for (size_t i = 0; i < models.size(); ++i) {
@@ -116,10 +118,12 @@ size_t find_best(const std::vector<ServerModel>& models, uint16_t label, const s
 
 // find_least_cc of Algorithm 2: fewest distinct classes, then fewest clusters.
 size_t find_least(const std::vector<ServerModel>& models) {
-  const auto crowd = [](const ServerModel& model) { return std::pair(model.members.size(), model.clusters.size()); };
-  const auto least = std::min_element(models.begin(), models.end(), [&](const ServerModel& a, const ServerModel& b) {
-    return crowd(a) < crowd(b);
-  });
+  const auto crowd = [](const ServerModel& model) {
+    return std::pair(model.members.size(), model.clusters.size());
+  };
+  const auto least =
+      std::min_element(models.begin(), models.end(),
+                       [&](const ServerModel& a, const ServerModel& b) { return crowd(a) < crowd(b); });
   return static_cast<size_t>(least - models.begin());
 }
 
@@ -135,7 +139,8 @@ std::vector<size_t> cluster_order(const std::vector<Vector>& vectors, const Clus
 }
 
 // reassign_weights of Algorithm 2.
-std::vector<ServerModel> regroup(const std::vector<Vector>& vectors, const Clustering& clustering, size_t count) {
+std::vector<ServerModel> regroup(const std::vector<Vector>& vectors, const Clustering& clustering,
+                                 size_t count) {
   std::vector<ServerModel> models(count);
   for (const size_t cluster : cluster_order(vectors, clustering)) {
     std::vector<const Vector*> members;
@@ -187,7 +192,8 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
     for (const Vector& vector : vectors) points.push_back(vector.weights);
     const RandomStream random = RandomStream({options.seed, "fedtmos-kmeans"}).substream(s);
     const Clustering clustering = kmeans(points, options.clusters, kRestarts, random);
-    for (const ServerModel& model : regroup(vectors, clustering, static_cast<size_t>(options.server_models[s]))) {
+    for (const ServerModel& model :
+         regroup(vectors, clustering, static_cast<size_t>(options.server_models[s]))) {
       if (model.members.empty()) continue;
       TsetlinMember member = empty_member(recipe, s, recipe.specialists[s].options.clauses);
       for (const auto& [label, members] : model.members) {
@@ -198,14 +204,18 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
     }
     if (vectors.empty()) fused.members.push_back(empty_member(recipe, s, 2));
   }
-  fused.notes.push_back(fmt::format("{} class vectors regrouped, {} dropped because their scaled weights vanish",
-                                    kept, dropped));
-  fused.notes.push_back(fmt::format("weights scaled by the mean Gini index {}", scale == 1 ? "not at all: it is below the threshold, or 1" : fmt::format("{:.4f}", scale)));
+  fused.notes.push_back(fmt::format(
+      "{} class vectors regrouped, {} dropped because their scaled weights vanish", kept, dropped));
+  fused.notes.push_back(
+      fmt::format("weights scaled by the mean Gini index {}",
+                  scale == 1 ? "not at all: it is below the threshold, or 1" : fmt::format("{:.4f}", scale)));
   if (!options.or_top_two) {
-    fused.notes.emplace_back("differs from the paper's text: the actions of the largest holder, not the OR of the top two");
+    fused.notes.emplace_back(
+        "differs from the paper's text: the actions of the largest holder, not the OR of the top two");
   }
   if (!options.batch_scale) {
-    fused.notes.emplace_back("differs from the paper: class sums divided by T, not by their span over the test set");
+    fused.notes.emplace_back(
+        "differs from the paper: class sums divided by T, not by their span over the test set");
   }
   return fused;
 }

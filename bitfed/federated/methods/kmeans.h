@@ -8,7 +8,7 @@
 namespace bitfed {
 
 struct Clustering {
-  std::vector<size_t> cluster;                // of each point
+  std::vector<size_t> cluster;  // of each point
   std::vector<std::vector<double>> centroids;
   double inertia = 0;  // sum of the squared distances to the own centroid
 };

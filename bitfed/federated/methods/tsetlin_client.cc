@@ -17,7 +17,9 @@ namespace {
 // Weights grow by at most one a sample and epoch; more is not a machine's work.
 constexpr int32_t kMaximumWeight = 1 << 24;
 
-std::string tensor_name(size_t specialist, const char* what) { return fmt::format("{}.{}", specialist, what); }
+std::string tensor_name(size_t specialist, const char* what) {
+  return fmt::format("{}.{}", specialist, what);
+}
 
 // Classes with their numbers of samples, those seen.
 void count_classes(const Dataset& samples, std::vector<uint16_t>* classes, std::vector<uint32_t>* counts) {
@@ -152,10 +154,13 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
   const size_t held = upload.classes.size();
   upload.samples = message.values<uint32_t>("samples", {held});
   for (size_t i = 0; i < held; ++i) {
-    if (upload.classes[i] >= recipe.prototype.class_count() || (i > 0 && upload.classes[i] <= upload.classes[i - 1])) {
-      throw input_error("tensor 'classes': expected ascending numbers below {}", recipe.prototype.class_count());
+    if (upload.classes[i] >= recipe.prototype.class_count() ||
+        (i > 0 && upload.classes[i] <= upload.classes[i - 1])) {
+      throw input_error("tensor 'classes': expected ascending numbers below {}",
+                        recipe.prototype.class_count());
     }
-    if (upload.samples[i] == 0) throw input_error("tensor 'samples': found 0 for class {}, expected at least 1", upload.classes[i]);
+    if (upload.samples[i] == 0)
+      throw input_error("tensor 'samples': found 0 for class {}, expected at least 1", upload.classes[i]);
   }
   if (held == 0) throw input_error("tensor 'classes': found none, expected at least one class");
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
@@ -166,9 +171,11 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
     const auto calibration = message.values<float>(tensor_name(s, "calibration"), {held, 2});
     const auto good_weight = [](int32_t weight) { return weight >= 1 && weight <= kMaximumWeight; };
     if (!std::all_of(weights.begin(), weights.end(), good_weight)) {
-      throw input_error("tensor '{}': expected weights from 1 to {}", tensor_name(s, "weights"), kMaximumWeight);
+      throw input_error("tensor '{}': expected weights from 1 to {}", tensor_name(s, "weights"),
+                        kMaximumWeight);
     }
-    if (!std::all_of(calibration.begin(), calibration.end(), [](float mean) { return std::isfinite(mean); })) {
+    if (!std::all_of(calibration.begin(), calibration.end(),
+                     [](float mean) { return std::isfinite(mean); })) {
       throw input_error("tensor '{}': expected finite numbers", tensor_name(s, "calibration"));
     }
     std::vector<ClassBank>& banks = upload.banks.emplace_back(held);

@@ -12,7 +12,8 @@ namespace {
 
 class OneShotServer : public ServerHalf {
  public:
-  OneShotServer(TsetlinRecipe recipe, Fuse fuse) : recipe_(std::move(recipe)), fuse_(std::move(fuse)), fit_(recipe_) {}
+  OneShotServer(TsetlinRecipe recipe, Fuse fuse)
+      : recipe_(std::move(recipe)), fuse_(std::move(fuse)), fit_(recipe_) {}
 
   bool needs_preparation() const override { return fit_.needed(); }
 
@@ -78,7 +79,9 @@ class OneShotMethod : public Method {
   OneShotMethod(TsetlinRecipe recipe, Fuse fuse) : recipe_(std::move(recipe)), fuse_(std::move(fuse)) {}
 
   std::unique_ptr<ClientHalf> make_client() const override { return make_tsetlin_client(recipe_); }
-  std::unique_ptr<ServerHalf> make_server() const override { return std::make_unique<OneShotServer>(recipe_, fuse_); }
+  std::unique_ptr<ServerHalf> make_server() const override {
+    return std::make_unique<OneShotServer>(recipe_, fuse_);
+  }
   std::string client_key() const override { return kTsetlinClientKey; }
   uint32_t default_rounds() const override { return 1; }
   uint32_t most_rounds() const override { return 1; }
@@ -119,15 +122,16 @@ std::vector<int64_t> read_budget(const Config& method, size_t specialists) {
   const std::vector<int64_t> budget =
       method.integers("server_models", std::vector<int64_t>(specialists, 3), 1, kMost);
   if (budget.size() != specialists) {
-    throw input_error("{}: found {} numbers, expected one for each of the {} machines", method.where("server_models"),
-                      budget.size(), specialists);
+    throw input_error("{}: found {} numbers, expected one for each of the {} machines",
+                      method.where("server_models"), budget.size(), specialists);
   }
   return budget;
 }
 
 std::unique_ptr<Method> make_one_shot_method(const MethodContext& context, Fuse fuse) {
   // One recipe serves to compare the one-shot methods: each leaves the others' keys alone.
-  const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions", "normalise"};
+  const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions",
+                                         "normalise"};
   context.recipe.section("method").permit(keys);
   return std::make_unique<OneShotMethod>(read_tsetlin_recipe(context), std::move(fuse));
 }
