@@ -218,7 +218,8 @@ TEST(FedtmBankTest, AClassThatNobodySpeaksForNeverWins) {
 TEST(FedtmBankTest, OneSilentMachineDoesNotSilenceTheOthers) {
   const std::string composite =
       "[model]\nname = \"ctm-composite\"\n"
-      "[[model.member]]\nclauses = 2\npatch = [1, 4]\n[[model.member]]\nclauses = 2\npatch = [1, 4]\n"
+      "[[model.member]]\nclauses = 2\nthreshold = 1\npatch = [1, 4]\n"
+      "[[model.member]]\nclauses = 2\nthreshold = 1\npatch = [1, 4]\n"
       "[method]\nname = \"fedtm-bank\"\n";
   // Class 0 wants pixel 0 and has a vote of -100 against pixel 1; class 1 wants pixel 1, class 2 is nobody's.
   const std::vector<Bank> banks = {
