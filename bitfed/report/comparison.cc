@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
@@ -73,12 +74,19 @@ std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const Compared
 }
 
 std::vector<std::string> run_labels(const std::vector<RunFolder>& runs) {
+  // The shortest way of naming a run that no other run shares.
+  const std::array<std::string (*)(const RunFolder&), 3> ways = {
+      [](const RunFolder& run) { return run.summary.name; },
+      [](const RunFolder& run) { return fmt::format("{}, {}", run.summary.name, run.summary.method); },
+      [](const RunFolder& run) { return fmt::format("{} ({})", run.summary.name, run.folder.string()); }};
   std::vector<std::string> labels;
   for (const RunFolder& run : runs) {
-    const auto same_name = [&](const RunFolder& other) { return other.summary.name == run.summary.name; };
-    const bool is_unique = std::count_if(runs.begin(), runs.end(), same_name) == 1;
-    const std::string& name = run.summary.name;
-    labels.push_back(is_unique ? name : fmt::format("{} ({})", name, run.folder.string()));
+    const auto is_unique = [&](const auto way) {
+      return std::count_if(runs.begin(), runs.end(),
+                           [&](const RunFolder& other) { return way(other) == way(run); }) == 1;
+    };
+    const auto chosen = std::find_if(ways.begin(), ways.end() - 1, is_unique);
+    labels.push_back((*chosen)(run));
   }
   return labels;
 }

@@ -26,7 +26,7 @@ const std::vector<ComparedQuantity>& compared_quantities();
 // The runs that are best in this quantity, in order: several where they share it, none where no run has it.
 std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity);
 
-// What to call each run: its name, and its folder too where several share the name.
+// What to call each run: its name; with its method or, failing that, its folder where several share the name.
 std::vector<std::string> run_labels(const std::vector<RunFolder>& runs);
 
 // The comparison as lines with aligned columns, for a terminal.

@@ -132,6 +132,9 @@ TEST(Comparison, TellsNamesakesApart) {
   std::vector<RunFolder> runs = {named("a", {}), named("a", {}), named("b", {})};
   runs[1].folder = "runs/other";
   EXPECT_THAT(run_labels(runs), ElementsAre("a (runs/a)", "a (runs/other)", "b"));
+  runs[0].summary.method = "fedtmos";
+  runs[1].summary.method = "fedtm";
+  EXPECT_THAT(run_labels(runs), ElementsAre("a, fedtmos", "a, fedtm", "b"));
 }
 
 }  // namespace
