@@ -301,20 +301,6 @@ const Kind& find_kind(const std::string& name) {
   throw input_error("booleanize.kind = \"{}\" is unknown{}", name, suggestion(name, kind_names()));
 }
 
-// The cut that leaves as near to `target` of the sorted values at or below it as equal values allow, short
-// of none and of all of them; appended if it is new.
-void add_cut(std::span<const float> sorted, double target, std::vector<float>& cuts) {
-  const float value = sorted[static_cast<size_t>(target)];
-  const auto lower = std::lower_bound(sorted.begin(), sorted.end(), value);
-  const auto upper = std::upper_bound(lower, sorted.end(), value);
-  const double below = target - static_cast<double>(lower - sorted.begin());
-  const double above = static_cast<double>(upper - sorted.begin()) - target;
-  const bool take_lower = lower != sorted.begin() && (below <= above || upper == sorted.end());
-  if (!take_lower && upper == sorted.end()) return;
-  const float cut = take_lower ? *(lower - 1) : value;
-  if (cuts.empty() || cuts.back() < cut) cuts.push_back(cut);
-}
-
 }  // namespace
 
 BooleanizerSpec read_booleanizer(const Config& config, const std::string& default_kind) {
@@ -341,26 +327,6 @@ BitImages booleanize(const BooleanizerSpec& spec, const Dataset& dataset) {
   BitImages result(dataset.size(), height, width, planes);
   find_kind(spec.kind).fill(spec, dataset, result);
   return result;
-}
-
-std::vector<std::vector<float>> quantile_cuts(const Dataset& dataset, int bins) {
-  if (!dataset.is_table())
-    throw input_error("booleanize.kind = \"quantile\": {} is not a table", dataset.name);
-  expect_range("bins", bins, 2, kMostBins);
-  std::vector<std::vector<float>> cuts(dataset.columns.size());
-  std::vector<float> sorted;
-  for (size_t column = 0; column < cuts.size(); ++column) {
-    sorted.clear();
-    for (size_t sample = 0; sample < dataset.size(); ++sample) {
-      const float value = dataset.row(sample)[column];
-      if (!std::isnan(value)) sorted.push_back(value);  // a missing value says nothing of where to cut
-    }
-    std::sort(sorted.begin(), sorted.end());
-    for (int k = 1; k < bins && !sorted.empty(); ++k) {
-      add_cut(sorted, static_cast<double>(sorted.size()) * k / bins, cuts[column]);
-    }
-  }
-  return cuts;
 }
 
 }  // namespace bitfed

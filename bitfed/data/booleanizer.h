@@ -38,8 +38,4 @@ size_t plane_count(const BooleanizerSpec& spec, const Dataset& dataset);
 
 BitImages booleanize(const BooleanizerSpec& spec, const Dataset& dataset);
 
-// The cuts of "quantile" for one client's rows: for every column up to bins - 1 distinct values that
-// part the rows into bins as equal as can be.
-std::vector<std::vector<float>> quantile_cuts(const Dataset& dataset, int bins);
-
 }  // namespace bitfed

@@ -291,50 +291,6 @@ TEST(Quantile, OnePlaneForEachCut) {
   expect_zero_padding(result);
 }
 
-TEST(QuantileCuts, PartsTheRowsEvenly) {
-  EXPECT_THAT(quantile_cuts(table(1, {4, 1, 3, 2}), 2), ElementsAre(ElementsAre(2)));
-  EXPECT_THAT(quantile_cuts(table(1, {6, 5, 4, 3, 2, 1}), 3), ElementsAre(ElementsAre(2, 4)));
-  EXPECT_THAT(quantile_cuts(table(2, {1, 5, 2, 5, 3, 5}), 3), ElementsAre(ElementsAre(1, 2), IsEmpty()));
-}
-
-TEST(QuantileCuts, EqualValuesStayTogether) {
-  // Of 0 0 0 1 the only cut is 0; of 0 1 1 1 as well, though it parts them 1 : 3.
-  EXPECT_THAT(quantile_cuts(table(1, {0, 0, 0, 1}), 4), ElementsAre(ElementsAre(0)));
-  EXPECT_THAT(quantile_cuts(table(1, {0, 1, 1, 1}), 4), ElementsAre(ElementsAre(0)));
-  // 0 1 1 1 1 2: the half lies among the ones; both sides are two away, the lower is taken.
-  EXPECT_THAT(quantile_cuts(table(1, {0, 1, 1, 1, 1, 2}), 2), ElementsAre(ElementsAre(0)));
-}
-
-TEST(QuantileCuts, LeavesOutMissingValues) {
-  EXPECT_THAT(quantile_cuts(table(1, {kNan, 4, 1, kNan, 3, 2}), 2), ElementsAre(ElementsAre(2)));
-  EXPECT_THAT(quantile_cuts(table(1, {kNan, kNan}), 2), ElementsAre(IsEmpty()));
-}
-
-TEST(QuantileCuts, AreAscendingAndPartWhatTheyWereFittedTo) {
-  RandomStream stream(StreamKey{1, "test"});
-  for (const int bins : {2, 3, 10, 256}) {
-    std::vector<float> values;
-    for (int i = 0; i < 900; ++i) values.push_back(static_cast<float>(stream.below(i % 3 == 0 ? 5 : 1000)));
-    const Dataset data = table(3, values);
-    BooleanizerSpec spec = spec_of("quantile");
-    spec.cuts = quantile_cuts(data, bins);
-    for (const auto& cuts : spec.cuts) EXPECT_LE(cuts.size(), static_cast<size_t>(bins - 1));
-    const BitImages result = booleanize(spec, data);
-    for (size_t plane = 0; plane < result.planes; ++plane) {
-      size_t ones = 0;
-      for (size_t sample = 0; sample < result.count; ++sample) ones += result.bits.get(sample, plane);
-      EXPECT_GT(ones, 0u);
-      EXPECT_LT(ones, result.count);
-    }
-  }
-}
-
-TEST(QuantileCuts, RefusesImagesAndBadBins) {
-  EXPECT_THROW(quantile_cuts(images({1, 1, 1, 1}, {0}), 4), Error);
-  EXPECT_THROW(quantile_cuts(table(1, {0, 1}), 1), Error);
-  EXPECT_THROW(quantile_cuts(table(1, {0, 1}), 257), Error);
-}
-
 TEST(Booleanize, AnEmptySetGivesNoImages) {
   for (const std::string kind : {"threshold", "adaptive-gaussian", "colour-thermometer"}) {
     EXPECT_EQ(booleanize(spec_of(kind), images({0, 4, 4, 1}, {})).count, 0u);
