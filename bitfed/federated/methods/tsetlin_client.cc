@@ -37,17 +37,13 @@ std::vector<float> calibrate(const TsetlinMachine& machine, const BitImages& ima
                              const std::vector<uint16_t>& labels) {
   const size_t classes = machine.class_count();
   CompiledClauses clauses(member_of(machine, {}), classes);
-  PatchLiterals patches(machine.shape());
-  std::vector<int64_t> sums(classes);
+  const std::vector<int64_t> sums = class_sums(images, {&clauses}).front();
   std::vector<int64_t> totals(2 * classes);
   std::vector<int64_t> counts(2 * classes);
   for (size_t i = 0; i < images.count; ++i) {
-    std::fill(sums.begin(), sums.end(), 0);
-    patches.load(images, i);
-    clauses.add_sums(patches, sums.data());
     for (size_t label = 0; label < classes; ++label) {
       const size_t slot = 2 * label + (labels[i] == label ? 0 : 1);
-      totals[slot] += sums[label];
+      totals[slot] += sums[i * classes + label];
       ++counts[slot];
     }
   }
@@ -118,7 +114,7 @@ class TsetlinClient : public ClientHalf {
       for (size_t clause = 0; clause < clauses; ++clause) {
         const size_t row = classes[i] * clauses + clause;
         std::copy_n(machine.actions().row(row), actions.stride(), actions.row(i * clauses + clause));
-        weights.push_back(machine.weights()[row]);
+        weights.push_back(std::abs(machine.votes()[row]));
       }
       calibration.insert(calibration.end(), {means[2u * classes[i]], means[2u * classes[i] + 1]});
     }
