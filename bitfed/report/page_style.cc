@@ -63,9 +63,9 @@ td.part{background:linear-gradient(var(--accent),var(--accent)) right 10px botto
 .reproduced .name{text-align:left}
 .reproduced .ours{font-weight:600}
 .reproduced .paper,.reproduced .same{color:var(--muted)}
-.reproduced .first{border-left:1px solid var(--grid)}
+.reproduced .first{border-left:1px solid var(--grid);text-align:right;padding-left:9px}
 .reproduced thead .group{color:var(--ink);font-weight:650;text-align:center}
-.reproduced .opens>*{border-top:1px solid var(--muted)}
+.reproduced .opens>*{border-top:2px solid var(--muted)}
 .better{color:var(--accent)}.worse{color:var(--contrast)}
 .banner{background:var(--contrast);color:var(--on-accent);border-radius:10px;padding:12px 18px;margin:20px 0 0;
 font-weight:650;max-width:none}

@@ -184,7 +184,7 @@ std::string column_title(const ReproducedTable& table, size_t column) {
 
 std::string difference_title(const ReproducedTable& table, size_t column) {
   const std::optional<size_t> against = table.columns[column].against;
-  return against ? fmt::format("to {}, paper", table.columns[*against].name) : "difference";
+  return against ? fmt::format("to the paper's {}", table.columns[*against].name) : "difference";
 }
 
 std::string reproduction_text(const ReproducedTable& table, const std::vector<size_t>& rows) {
@@ -216,13 +216,12 @@ std::string reproduction_text(const ReproducedTable& table, const std::vector<si
 std::string reproduction_markdown(const ReproducedTable& table) {
   std::string text = fmt::format("# {}{}\n\n", table.quick.empty() ? "" : "Quick trial: ", table.title);
   if (!table.quick.empty()) text += fmt::format("**{}**\n\n", quick_text(table));
-  if (!table.source.empty()) text += fmt::format("{}\n", table.source);
+  if (!table.source.empty()) text += fmt::format("{}\n\n", table.source);
   text += fmt::format("{}\n\n", legend_text(table));
   std::vector<std::string> head = table.row_header;
   for (size_t column = 0; column < table.columns.size(); ++column) {
     for (const std::string& title : cell_titles(table, column)) {
-      head.push_back(title.starts_with("to ") ? title
-                                              : fmt::format("{}, {}", column_title(table, column), title));
+      head.push_back(fmt::format("{}, {}", column_title(table, column), title));
     }
   }
   text += markdown_row(head) + markdown_row(std::vector<std::string>(head.size(), "---"));

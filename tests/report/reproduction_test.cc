@@ -68,18 +68,23 @@ TEST(Reproduction, Texts) {
 }
 
 TEST(Reproduction, TextForATerminal) {
-  EXPECT_EQ(reproduction_text(small_table(), {0}),
-            "A table\n\n"
-            "                              FedTMOS                         bank            \n"
-            "data/split             paper          ours  difference        ours  difference\n"
-            "mnist/Dir(0.1)  96.60 ± 1.85  98.20 ± 0.28       +1.60  94.00 ± 0.82 ▼       -2.60\n\n");
+  EXPECT_EQ(
+      reproduction_text(small_table(), {0}),
+      "A table\n\n"
+      "                                   FedTMOS                        bank            \n"
+      "data/split             paper          ours  difference            ours  difference\n"
+      "mnist/Dir(0.1)  96.60 ± 1.85  98.20 ± 0.28       +1.60  94.00 ± 0.82 ▼       -2.60\n\n"
+      "Mean ± standard deviation of 3 seeds, in %. ▼: worse than the paper's mean by more than the paper's "
+      "deviation. –: not run. bank is held against the paper's FedTMOS.\n"
+      "- A note\n");
 }
 
 TEST(Reproduction, Markdown) {
   const std::string text = reproduction_markdown(small_table());
   EXPECT_THAT(
-      text, HasSubstr("| data | split | FedTMOS, paper | FedTMOS, ours | FedTMOS, difference | bank, ours | "
-                      "to FedTMOS, paper |\n|---|---|---|---|---|---|---|\n"));
+      text,
+      HasSubstr("| data | split | FedTMOS, paper | FedTMOS, ours | FedTMOS, difference | bank, ours | bank, "
+                "to the paper's FedTMOS |\n| --- | --- |"));
   EXPECT_THAT(
       text,
       HasSubstr("| mnist | Dir(0.1) | 96.60 ± 1.85 | 98.20 ± 0.28 | +1.60 | 94.00 ± 0.82 ▼ | -2.60 |\n"));

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr const char* kTable = R"(title = "A table"
+constexpr const char* kTable = R"toml(title = "A table"
 source = "A paper"
 row_header = ["data", "split"]
 seeds = [0, 20]
@@ -46,7 +46,7 @@ paper = { fedtmos = [92] }
 [[row]]
 name = "fashion-mnist/S(2)"
 recipe = "fashion-mnist.toml"
-)";
+)toml";
 
 PaperTable parse(const std::string& text = kTable) {
   return parse_paper_table(text, "recipes/papers/some-paper-table1.toml");
