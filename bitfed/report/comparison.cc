@@ -71,7 +71,7 @@ std::vector<std::string> run_labels(const std::vector<RunFolder>& runs) {
 }
 
 std::string comparison_text(const std::vector<RunFolder>& runs) {
-  std::vector<std::vector<std::string>> table;
+  TextRows table;
   std::vector<std::string>& head = table.emplace_back();
   head.emplace_back("run");
   for (const ComparedQuantity& quantity : compared_quantities()) head.push_back(quantity.name);

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -67,11 +66,6 @@ std::vector<std::string> cell_titles(const ReproducedTable& table, size_t column
   titles.emplace_back("ours");
   if (has_paper(table, column)) titles.push_back(difference_title(table, column));
   return titles;
-}
-
-// A column of the two lines that head the table.
-void append(const std::array<std::string, 2>& titles, std::vector<std::vector<std::string>>* lines) {
-  for (size_t i = 0; i < titles.size(); ++i) (*lines)[i].push_back(titles[i]);
 }
 
 // A text as a cell of a markdown table.
@@ -188,13 +182,14 @@ std::string difference_title(const ReproducedTable& table, size_t column) {
 }
 
 std::string reproduction_text(const ReproducedTable& table, const std::vector<size_t>& rows) {
-  std::vector<std::vector<std::string>> lines(2);
-  lines[0].emplace_back();
-  lines[1].push_back(fmt::format("{}", fmt::join(table.row_header, "/")));
+  std::vector<ColumnGroup> groups = {{"", 1}};
+  TextRows lines = {{fmt::format("{}", fmt::join(table.row_header, "/"))}};
   for (size_t column = 0; column < table.columns.size(); ++column) {
-    if (has_own_paper(table, column)) append({"", "paper"}, &lines);
-    append({column_title(table, column), "ours"}, &lines);
-    if (has_paper(table, column)) append({"", "difference"}, &lines);
+    const size_t before = lines[0].size();
+    if (has_own_paper(table, column)) lines[0].emplace_back("paper");
+    lines[0].emplace_back("ours");
+    if (has_paper(table, column)) lines[0].emplace_back("difference");
+    groups.push_back({column_title(table, column), lines[0].size() - before});
   }
   for (const size_t index : rows) {
     std::vector<std::string>& line = lines.emplace_back();
@@ -209,8 +204,8 @@ std::string reproduction_text(const ReproducedTable& table, const std::vector<si
   std::string notes;
   for (const std::string& note : table.notes) notes += fmt::format("- {}\n", note);
   const std::string quick = quick_text(table);
-  return fmt::format("{}{}\n\n{}\n{}{}\n{}", quick.empty() ? "" : quick + "\n", table.title, aligned(lines),
-                     legend_text(table), against_text(table), notes);
+  return fmt::format("{}{}\n\n{}\n{}{}\n{}", quick.empty() ? "" : quick + "\n", table.title,
+                     aligned(lines, groups), legend_text(table), against_text(table), notes);
 }
 
 std::string reproduction_markdown(const ReproducedTable& table) {

@@ -71,7 +71,7 @@ TEST(Reproduction, TextForATerminal) {
   EXPECT_EQ(
       reproduction_text(small_table(), {0}),
       "A table\n\n"
-      "                                   FedTMOS                        bank            \n"
+      "                                               FedTMOS                        bank\n"
       "data/split             paper          ours  difference            ours  difference\n"
       "mnist/Dir(0.1)  96.60 ± 1.85  98.20 ± 0.28       +1.60  94.00 ± 0.82 ▼       -2.60\n\n"
       "Mean ± standard deviation of 3 seeds, in %. ▼: worse than the paper's mean by more than the paper's "
