@@ -59,11 +59,13 @@ td.part{background:linear-gradient(var(--accent),var(--accent)) right 10px botto
 .clients td,.clients th{padding:5px 10px 9px}
 .clients{table-layout:fixed}
 .best{font-weight:650;color:var(--accent)}
-.reproduced td,.reproduced th{padding:5px 9px}
+.reproduced{font-size:13px}
+.reproduced td,.reproduced th{padding:5px 7px}
 .reproduced .name{text-align:left}
 .reproduced .ours{font-weight:600}
 .reproduced .paper,.reproduced .same{color:var(--muted)}
-.reproduced .first{border-left:1px solid var(--grid);text-align:right;padding-left:9px}
+.reproduced .first{border-left:1px solid var(--grid);text-align:right;padding-left:7px}
+.reproduced thead th{white-space:normal}
 .reproduced thead .group{color:var(--ink);font-weight:650;text-align:center}
 .reproduced .opens>*{border-top:2px solid var(--muted)}
 .better{color:var(--accent)}.worse{color:var(--contrast)}

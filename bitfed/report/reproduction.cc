@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "bitfed/report/aligned.h"
@@ -181,6 +182,18 @@ std::string difference_title(const ReproducedTable& table, size_t column) {
   return against ? fmt::format("to the paper's {}", table.columns[*against].name) : "difference";
 }
 
+std::vector<std::string> not_run_texts(const ReproducedTable& table) {
+  std::map<std::string, std::vector<std::string>> rows;
+  for (const ReproducedRow& row : table.rows) {
+    if (!row.not_run.empty()) rows[row.not_run].push_back(row_name(row));
+  }
+  std::vector<std::string> lines;
+  for (const auto& [why, names] : rows) {
+    lines.push_back(fmt::format("{}: not run, {}.", fmt::join(names, ", "), why));
+  }
+  return lines;
+}
+
 std::string reproduction_text(const ReproducedTable& table, const std::vector<size_t>& rows) {
   std::vector<ColumnGroup> groups = {{"", 1}};
   TextRows lines = {{fmt::format("{}", fmt::join(table.row_header, "/"))}};
@@ -225,9 +238,7 @@ std::string reproduction_markdown(const ReproducedTable& table) {
     for (size_t column = 0; column < table.columns.size(); ++column) append_cell(table, row, column, &cells);
     text += markdown_row(cells);
   }
-  for (const ReproducedRow& row : table.rows) {
-    if (!row.not_run.empty()) text += fmt::format("\n{}: not run, {}.\n", row_name(row), row.not_run);
-  }
+  for (const std::string& line : not_run_texts(table)) text += fmt::format("\n{}\n", line);
   if (!table.notes.empty()) text += "\nKnown differences and notes:\n\n";
   for (const std::string& note : table.notes) text += fmt::format("- {}\n", note);
   for (const std::string& machine : table.machines) text += fmt::format("- Run on: {}.\n", machine);

@@ -77,6 +77,9 @@ std::string difference_title(const ReproducedTable& table, size_t column);
 bool has_paper(const ReproducedTable& table, size_t column);
 bool has_own_paper(const ReproducedTable& table, size_t column);
 
+// "svhn/S(2), svhn/S(3): not run, …", a line for each reason.
+std::vector<std::string> not_run_texts(const ReproducedTable& table);
+
 // Aligned columns for a terminal; the rows with these numbers alone.
 std::string reproduction_text(const ReproducedTable& table, const std::vector<size_t>& rows);
 std::string reproduction_markdown(const ReproducedTable& table);

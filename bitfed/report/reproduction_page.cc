@@ -156,10 +156,8 @@ std::string tiles(const ReproducedTable& table) {
 std::string notes_html(const ReproducedTable& table) {
   std::string items;
   for (const std::string& note : table.notes) items += fmt::format("<li>{}</li>\n", escape_markup(note));
-  for (const ReproducedRow& row : table.rows) {
-    if (row.not_run.empty()) continue;
-    items +=
-        fmt::format("<li>{}: not run, {}.</li>\n", escape_markup(row_name(row)), escape_markup(row.not_run));
+  for (const std::string& line : not_run_texts(table)) {
+    items += fmt::format("<li>{}</li>\n", escape_markup(line));
   }
   return items.empty() ? "" : card("Known differences and notes", "<ul>" + items + "</ul>", true);
 }

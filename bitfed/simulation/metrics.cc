@@ -22,13 +22,12 @@ std::optional<double> training_of_a_client(const Event& summary) {
 
 const std::vector<Metric>& metrics() {
   static const std::vector<Metric> kMetrics = {
-      {"accuracy", "%", 2, false, false, [](const Event& s) { return scaled(s, "accuracy", 100); }},
-      {"f1", "%", 2, false, false, [](const Event& s) { return scaled(s, "f1_micro", 100); }},
-      {"upload", "MB", 3, true, false,
-       [](const Event& s) { return scaled(s, "upload_bytes_per_client", 1e-6); }},
-      {"model", "MB", 3, true, false, [](const Event& s) { return scaled(s, "model_bytes", 1e-6); }},
-      {"aggregation", "s", 4, true, true, [](const Event& s) { return field(s, "aggregation_seconds"); }},
-      {"training", "s", 2, true, true, training_of_a_client},
+      {"accuracy", "%", 2, false, [](const Event& s) { return scaled(s, "accuracy", 100); }},
+      {"f1", "%", 2, false, [](const Event& s) { return scaled(s, "f1_micro", 100); }},
+      {"upload", "MB", 3, true, [](const Event& s) { return scaled(s, "upload_bytes_per_client", 1e-6); }},
+      {"model", "MB", 3, true, [](const Event& s) { return scaled(s, "model_bytes", 1e-6); }},
+      {"aggregation", "s", 4, true, [](const Event& s) { return field(s, "aggregation_seconds"); }},
+      {"training", "s", 2, true, training_of_a_client},
   };
   return kMetrics;
 }

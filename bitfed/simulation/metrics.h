@@ -14,7 +14,6 @@ struct Metric {
   std::string unit;
   int decimals = 2;
   bool lower_is_better = false;
-  bool is_time = false;                                            // depends on the machine
   std::optional<double> (*value)(const Event& summary) = nullptr;  // from summary.json; nothing: not there
 };
 
