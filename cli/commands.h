@@ -8,6 +8,7 @@ namespace bitfed::cli {
 // bitfed::Error; main() prints its line and chooses the exit status.
 void add_run(CLI::App& app);
 void add_report(CLI::App& app);
+void add_reproduce(CLI::App& app);
 void add_data(CLI::App& app);
 void add_data_partition(CLI::App& data);  // a subcommand of data
 void add_inspect(CLI::App& app);

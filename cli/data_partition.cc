@@ -32,13 +32,7 @@ struct PartitionOptions {
 
 Config load_recipe(const PartitionOptions& options) {
   Config recipe = Config::load(options.recipe);
-  for (const std::string& set : options.sets) {
-    const size_t equals = set.find('=');
-    if (equals == 0 || equals == std::string::npos) {
-      throw input_error("--set: found '{}', expected key=value", set);
-    }
-    recipe.set(set.substr(0, equals), set.substr(equals + 1));
-  }
+  recipe.set_all(options.sets);
   if (options.seed) recipe.set("seed", fmt::format("{}", *options.seed));
   return recipe;
 }

@@ -23,9 +23,11 @@ int run(int argc, char** argv) {
       "Try:\n"
       "  bitfed data list                        which data sets are here\n"
       "  bitfed run recipes/quickstart.toml      ten clients, one shot, a report\n"
+      "  bitfed reproduce                        papers' tables to run, beside their figures\n"
       "  bitfed run --help                       what a recipe is and how to change it");
   bitfed::cli::add_run(app);
   bitfed::cli::add_report(app);
+  bitfed::cli::add_reproduce(app);
   bitfed::cli::add_data(app);
   bitfed::cli::add_inspect(app);
   bitfed::cli::add_predict(app);

@@ -11,32 +11,34 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string duration(double seconds) {
-  const auto whole = static_cast<long>(seconds + 0.5);
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{}:{:02} min", whole / 60, whole % 60);
-  return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
-}
-
 std::string kilobytes(const Event& bytes) {
   return fmt::format("{:.1f} KB", bytes.get<double>() / 1000);
 }
 
 }  // namespace
 
-Progress::Progress(bool quiet) : quiet_(quiet), terminal_(isatty(STDERR_FILENO) != 0) {}
+std::string short_duration(double seconds) {
+  const auto whole = static_cast<long>(seconds + 0.5);
+  if (whole < 60) return fmt::format("{} s", whole);
+  if (whole < 3600) return fmt::format("{}:{:02} min", whole / 60, whole % 60);
+  return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
+}
+
+Progress::Progress(ProgressOptions options)
+    : options_(std::move(options)), terminal_(isatty(STDERR_FILENO) != 0) {}
 
 Progress::~Progress() {
   if (bar_shown_) fmt::print(stderr, "\r\033[K");
 }
 
 void Progress::show(const Event& event) {
-  if (quiet_) return;
+  if (options_.quiet) return;
   const std::string kind = event["event"];
   if (kind == "loading") {
-    line("reading the data");
+    if (!is_one_of_many()) line("reading the data");
   } else if (kind == "run-started") {
     rounds_ = event["rounds"];
+    if (is_one_of_many()) return;
     line(fmt::format("{}: {} on {}, {}, {} training samples", event["name"].get<std::string>(),
                      event["method"].get<std::string>(), event["dataset"].get<std::string>(),
                      event["partition"].get<std::string>(), event["train_samples"].get<uint64_t>()));
@@ -49,20 +51,20 @@ void Progress::show(const Event& event) {
     round_start_ = last_drawn_ = Clock::now();
   } else if (kind == "client-progress") {
     running_[event["client"]] = event["fraction"];
-    draw(false);
+    draw();
   } else if (kind == "client-finished") {
     running_.erase(event["client"].get<uint64_t>());
     ++finished_;
     if (event["origin"] != "trained") ++at_hand_;
-    if (rounds_ == 1 && event["origin"] == "trained") {
+    if (rounds_ == 1 && event["origin"] == "trained" && !is_one_of_many()) {
       line(fmt::format("client {} sent {} after {} samples, {:.1f} s of one core",
                        event["client"].get<uint64_t>(), kilobytes(event["upload_bytes"]),
                        event["samples"].get<uint64_t>(), event["seconds"].get<double>()));
     }
-    draw(false);
+    draw();
   } else if (kind == "client-lost") {
     line(fmt::format("client {} did not answer", event["client"].get<uint64_t>()));
-  } else if (kind == "round-finished" && event.contains("accuracy")) {
+  } else if (kind == "round-finished" && event.contains("accuracy") && !is_one_of_many()) {
     line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %",
                      event["round"].get<uint64_t>(), rounds_, event["uploads"].get<uint64_t>(),
                      1000 * event["aggregation_seconds"].get<double>(),
@@ -76,28 +78,36 @@ double Progress::fraction() const {
   return clients_in_round_ == 0 ? 1 : std::min(1.0, done / static_cast<double>(clients_in_round_));
 }
 
-std::string Progress::bar() const {
-  constexpr size_t kWidth = 30;
+std::string Progress::time_left() const {
   const double done = fraction();
-  const auto full = static_cast<size_t>(done * kWidth);
-  const double elapsed = std::chrono::duration<double>(Clock::now() - round_start_).count();
   const double at_hand =
       static_cast<double>(at_hand_) / static_cast<double>(std::max<size_t>(1, clients_in_round_));
+  if (is_one_of_many()) {
+    // A round 0 counts as none.
+    const double before = round_ > 0 ? static_cast<double>(round_ - 1) : 0;
+    const auto rounds = static_cast<double>(rounds_);
+    return options_.time_left((before + done) / rounds, at_hand / rounds);
+  }
+  const double elapsed = std::chrono::duration<double>(Clock::now() - round_start_).count();
   const double speed = (done - at_hand) / std::max(elapsed, 1e-3);
-  const std::string left =
-      speed > 0 && elapsed > 1 ? fmt::format(", {} left", duration((1 - done) / speed)) : "";
-  std::string cells;
-  for (size_t i = 0; i < kWidth; ++i) cells += i < full ? "█" : "░";
-  const std::string where = rounds_ > 1 ? fmt::format("round {}/{} ", round_, rounds_) : "";
-  return fmt::format("{}{} {:3.0f} %  {}/{} clients{}", where, cells, 100 * done, finished_,
-                     clients_in_round_, left);
+  return speed > 0 && elapsed > 1 ? fmt::format(", {} left", short_duration((1 - done) / speed)) : "";
 }
 
-void Progress::draw(bool always) {
+std::string Progress::bar() const {
+  const size_t width = is_one_of_many() ? 16 : 30;
+  const double done = fraction();
+  const auto full = static_cast<size_t>(done * static_cast<double>(width));
+  std::string cells;
+  for (size_t i = 0; i < width; ++i) cells += i < full ? "█" : "░";
+  const std::string where = rounds_ > 1 ? fmt::format("round {}/{} ", round_, rounds_) : "";
+  return fmt::format("{}{}{} {:3.0f} %  {}/{} clients{}", options_.label, where, cells, 100 * done, finished_,
+                     clients_in_round_, time_left());
+}
+
+void Progress::draw() {
   const auto now = Clock::now();
-  const std::chrono::milliseconds pause =
-      terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(5);
-  if (!always && now - last_drawn_ < pause) return;
+  const std::chrono::milliseconds elsewhere = std::chrono::seconds(is_one_of_many() ? 30 : 5);
+  if (now - last_drawn_ < (terminal_ ? std::chrono::milliseconds(100) : elsewhere)) return;
   last_drawn_ = now;
   if (terminal_) {
     fmt::print(stderr, "\r\033[K{}", bar());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -8,21 +9,35 @@
 
 namespace bitfed::cli {
 
+struct ProgressOptions {
+  bool quiet = false;
+  // Of a run that is one of many: what stands before the bar, and what to say of the time that is left when
+  // so much of the run is done, of it `at_hand` without training. Such runs do not tell of their clients one
+  // by one.
+  std::string label = {};
+  std::function<std::string(double done, double at_hand)> time_left = {};
+};
+
+// "12 s", "3:05 min", "2:30 h".
+std::string short_duration(double seconds);
+
 // Shows a run's events on standard error: a bar on a terminal, a line every few seconds elsewhere.
 class Progress {
  public:
-  explicit Progress(bool quiet);
+  explicit Progress(ProgressOptions options);
   ~Progress();
 
   void show(const Event& event);
 
  private:
-  void draw(bool always);
+  void draw();
   void line(const std::string& text);
   std::string bar() const;
-  double fraction() const;
+  std::string time_left() const;
+  double fraction() const;  // of the round
+  bool is_one_of_many() const { return options_.time_left != nullptr; }
 
-  bool quiet_;
+  ProgressOptions options_;
   bool terminal_;
   bool bar_shown_ = false;
   std::chrono::steady_clock::time_point round_start_;

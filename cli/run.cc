@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdlib>
 #include <memory>
 
@@ -12,19 +10,11 @@
 #include "bitfed/report/run_folder.h"
 #include "bitfed/simulation/experiment.h"
 #include "cli/commands.h"
-#include "cli/overrides.h"
 #include "cli/progress.h"
+#include "cli/stop.h"
 
 namespace bitfed::cli {
 namespace {
-
-std::atomic<bool> stop_asked = false;
-
-// The first Ctrl-C asks for a stop at the end of a step, the second kills.
-void ask_to_stop(int signal) {
-  stop_asked = true;
-  std::signal(signal, SIG_DFL);
-}
 
 struct RunArguments {
   std::string recipe;
@@ -69,7 +59,7 @@ void print_summary(const Event& summary, const std::filesystem::path& folder) {
 
 void run(const RunArguments& arguments) {
   Config recipe = Config::load(arguments.recipe);
-  apply_overrides(arguments.overrides, &recipe);
+  recipe.set_all(arguments.overrides);
   if (arguments.seed >= 0) recipe.set("seed", std::to_string(arguments.seed));
 
   ExperimentOptions options;
@@ -79,13 +69,11 @@ void run(const RunArguments& arguments) {
   options.threads = arguments.threads;
   options.reuse = arguments.reuse;
   options.version = BITFED_VERSION;
-  options.stop = [] { return stop_asked.load(); };
+  options.stop = stop_on_signals();
   if (arguments.resume) options.existing = RunFolderWriter::Existing::kResume;
   if (arguments.overwrite) options.existing = RunFolderWriter::Existing::kOverwrite;
 
-  std::signal(SIGINT, ask_to_stop);
-  std::signal(SIGTERM, ask_to_stop);
-  auto progress = std::make_unique<Progress>(arguments.quiet);
+  auto progress = std::make_unique<Progress>(ProgressOptions{.quiet = arguments.quiet});
   ExperimentResult result;
   try {
     result = run_experiment(recipe, options, [&](const Event& event) { progress->show(event); });

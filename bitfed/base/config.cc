@@ -198,6 +198,26 @@ struct Config::Document {
     return find(path);
   }
 
+  // The elements of an array, each as `element` reads it; nothing from that: it is not what was expected.
+  template <typename T, typename Element>
+  std::vector<T> read_all(const Path& path, std::vector<T> values, std::string_view expected,
+                          Element element) {
+    if (const toml::node* node = read(path)) {
+      const toml::array* array = node->as_array();
+      if (array == nullptr) throw wrong(path, *node, expected);
+      values.clear();
+      for (const toml::node& found : *array) {
+        const std::optional<T> value = element(found);
+        if (!value) throw wrong(path, found, expected);
+        values.push_back(*value);
+      }
+    }
+    toml::array recorded;
+    for (const T& value : values) recorded.push_back(value);
+    record(path, std::move(recorded));
+    return values;
+  }
+
   Error wrong(const Path& path, const toml::node& found, std::string_view expected) const {
     return input_error("{}: found {}, expected {}", where(path), kind_of(found), expected);
   }
@@ -249,6 +269,16 @@ void Config::set(std::string_view key, std::string_view value) {
     throw input_error("--set {}: names an element of an array, not a key", key);
   node->as_table()->insert_or_assign(path.back(), *parsed.get("value"));
   document_->overridden.insert(dotted(path));
+}
+
+void Config::set_all(std::span<const std::string> assignments) {
+  for (const std::string& text : assignments) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw input_error("--set {}: expected key=value, as in model.clauses=300", text);
+    }
+    set(text.substr(0, equals), text.substr(equals + 1));
+  }
 }
 
 Path Config::full_path(std::string_view key) const {
@@ -353,23 +383,24 @@ std::string Config::choice(std::string_view key, std::string_view fallback,
 
 std::vector<int64_t> Config::integers(std::string_view key, const std::vector<int64_t>& fallback,
                                       int64_t least, int64_t most) const {
-  const Path path = full_path(key);
-  std::vector<int64_t> values = fallback;
-  if (const toml::node* node = document_->read(path)) {
-    const std::string expected = fmt::format("an array of whole numbers from {} to {}", least, most);
-    const toml::array* array = node->as_array();
-    if (array == nullptr) throw document_->wrong(path, *node, expected);
-    values.clear();
-    for (const toml::node& element : *array) {
-      const auto found = element.value_exact<int64_t>();
-      if (!found || *found < least || *found > most) throw document_->wrong(path, element, expected);
-      values.push_back(*found);
-    }
-  }
-  toml::array recorded;
-  for (const int64_t value : values) recorded.push_back(value);
-  document_->record(path, std::move(recorded));
-  return values;
+  const std::string expected = fmt::format("an array of whole numbers from {} to {}", least, most);
+  return document_->read_all(full_path(key), fallback, expected, [&](const toml::node& element) {
+    const auto found = element.value_exact<int64_t>();
+    return found && *found >= least && *found <= most ? found : std::nullopt;
+  });
+}
+
+std::vector<double> Config::numbers(std::string_view key, double least, double most) const {
+  const std::string expected = fmt::format("an array of numbers from {} to {}", least, most);
+  return document_->read_all(full_path(key), std::vector<double>(), expected, [&](const toml::node& element) {
+    const auto found = element.is_number() ? element.value<double>() : std::nullopt;
+    return found && *found >= least && *found <= most ? found : std::nullopt;
+  });
+}
+
+std::vector<std::string> Config::texts(std::string_view key) const {
+  return document_->read_all(full_path(key), Path(), "an array of texts in quotes",
+                             [](const toml::node& element) { return element.value_exact<std::string>(); });
 }
 
 void Config::permit(std::span<const std::string> keys) const {
@@ -393,6 +424,12 @@ std::string Config::resolved(std::span<const std::string> parts) const {
   }
   std::string text;
   write_table(chosen, {}, &text);
+  return text;
+}
+
+std::string Config::given() const {
+  std::string text;
+  write_table(document_->root, {}, &text);
   return text;
 }
 

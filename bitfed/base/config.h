@@ -23,6 +23,8 @@ class Config {
   // Overrides one value: "model.clauses" and a TOML value; what does not parse as one is taken as a
   // string, so that method.name=fedtmos needs no quotes.
   void set(std::string_view key, std::string_view value);
+  // The same for texts such as "model.clauses=300", in order.
+  void set_all(std::span<const std::string> assignments);
 
   bool has(std::string_view key) const;
   // A table within this one; reads of an absent one give the defaults.
@@ -39,6 +41,9 @@ class Config {
                      std::span<const std::string> known) const;
   std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& fallback, int64_t least,
                                 int64_t most) const;
+  // None where the key is absent.
+  std::vector<double> numbers(std::string_view key, double least, double most) const;
+  std::vector<std::string> texts(std::string_view key) const;
   // The same reads without a fallback: an absent key is an error.
   std::string required_text(std::string_view key) const;
 
@@ -52,6 +57,9 @@ class Config {
   // The values in effect, as TOML: the whole document, or the named top-level parts of it.
   std::string resolved() const;
   std::string resolved(std::span<const std::string> parts) const;
+
+  // The document as it was given, overrides applied: the same text for the same values, however written.
+  std::string given() const;
 
   // "recipe.toml: line 7: model.clauses", for errors about a value that only its reader can judge.
   std::string where(std::string_view key) const;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,29 @@ struct Bar {
 
 // Horizontal bars. `full` is the value of a bar of full length; 0: the largest among the bars.
 std::string bar_chart(const std::string& title, const std::vector<Bar>& bars, double full = 0);
+
+struct RangeMark {
+  double mean = 0;
+  double deviation = 0;  // whiskers to both sides; 0: none
+};
+
+struct RangeSeries {
+  std::string name;
+  bool is_reference = false;                    // what the others are held against: drawn muted
+  std::vector<std::optional<RangeMark>> marks;  // one a row; nothing: not measured
+};
+
+struct RangeChart {
+  std::string title;
+  std::string unit;
+  int decimals = 2;
+  bool from_zero = false;
+  std::vector<std::string> rows;
+  std::vector<RangeSeries> series;
+};
+
+// Dots with whiskers on a common scale: a band for each row, in it a dot for each series.
+std::string range_chart(const RangeChart& chart);
 
 struct HeatMap {
   std::string title;

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "bitfed/report/aligned.h"
 #include "bitfed/report/humanise.h"
-#include "bitfed/report/markup.h"
 
 namespace bitfed {
 namespace {
@@ -15,27 +15,6 @@ template <auto Field>
 std::optional<double> field(const RunFolder& run) {
   const auto& value = run.summary.*Field;
   return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
-}
-
-std::string padded(const std::string& text, size_t width, bool right) {
-  const std::string space(width - std::min(width, character_count(text)), ' ');
-  return right ? space + text : text + space;
-}
-
-using Table = std::vector<std::vector<std::string>>;
-
-// The first column to the left, the numbers to the right.
-std::string aligned(const Table& table) {
-  std::string out;
-  std::vector<size_t> widths(table.front().size());
-  for (const auto& row : table) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], character_count(row[i]));
-  }
-  for (const auto& row : table) {
-    for (size_t i = 0; i < row.size(); ++i) out += (i == 0 ? "" : "  ") + padded(row[i], widths[i], i > 0);
-    out += '\n';
-  }
-  return out;
 }
 
 }  // namespace
@@ -92,7 +71,7 @@ std::vector<std::string> run_labels(const std::vector<RunFolder>& runs) {
 }
 
 std::string comparison_text(const std::vector<RunFolder>& runs) {
-  Table table;
+  TextRows table;
   std::vector<std::string>& head = table.emplace_back();
   head.emplace_back("run");
   for (const ComparedQuantity& quantity : compared_quantities()) head.push_back(quantity.name);

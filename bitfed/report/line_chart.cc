@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "bitfed/report/axis.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
 
@@ -30,14 +31,6 @@ struct Range {
     high = std::max(high, value);
   }
 };
-
-// 1, 2 or 5 times a power of ten, so that about `count` steps span the range.
-double nice_step(double span, double count) {
-  const double raw = span / count;
-  const double magnitude = std::pow(10, std::floor(std::log10(raw)));
-  const double digit = raw / magnitude;
-  return (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10) * magnitude;
-}
 
 // Widens the range to whole steps. One value alone gets a step to each side, within [0, 1].
 void round_outwards(Range& y) {

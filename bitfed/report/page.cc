@@ -34,10 +34,6 @@ std::string description(const RunSummary& summary) {
   return fmt::format("<p>{}</p>\n", escape_markup(summary.method_description));
 }
 
-std::string chart_card(std::string_view heading, const std::string& svg) {
-  return svg.empty() ? "" : card(heading, fmt::format("<div class=\"picture chart\">{}</div>", svg));
-}
-
 // `first` stands above the notes, beside the costs.
 std::string cards_of(const RunFolder& run, const std::string& first) {
   const std::string notes = notes_card(run);
@@ -102,13 +98,10 @@ std::string header(const std::vector<RunFolder>& runs, const std::string& title)
 std::string report_page(const std::vector<RunFolder>& runs) {
   const std::string title =
       runs.size() == 1 ? runs[0].summary.name : fmt::format("{} runs compared", runs.size());
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
-      "<style>\n{}</style>\n</head>\n<body>\n{}<main>\n{}{}</main>\n{}</body>\n</html>\n",
-      escape_markup(title), page_style(), header(runs, title), figure_tiles(headline_figures(runs)),
-      runs.size() == 1 ? cards_of(runs[0], chart_card("Accuracy", accuracy_chart(runs))) : several(runs),
-      footer(runs));
+  const std::string cards =
+      runs.size() == 1 ? cards_of(runs[0], chart_card("Accuracy", accuracy_chart(runs))) : several(runs);
+  return html_document(title, fmt::format("{}<main>\n{}{}</main>\n{}", header(runs, title),
+                                          figure_tiles(headline_figures(runs)), cards, footer(runs)));
 }
 
 }  // namespace bitfed

@@ -15,8 +15,14 @@ namespace bitfed {
 
 std::string page_style();
 
+// The whole page around its body.
+std::string html_document(std::string_view title, std::string_view body);
+
 // Cards lie in two columns, a wide one across both.
 std::string card(std::string_view heading, std::string_view body, bool is_wide = false);
+
+// A card with one picture; "" where there is none.
+std::string chart_card(std::string_view heading, const std::string& svg);
 
 // A number for people that shows the exact one on hovering; a dash where there is none.
 std::string bytes_html(std::optional<double> bytes);

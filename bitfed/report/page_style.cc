@@ -1,5 +1,8 @@
 #include "bitfed/report/page_parts.h"
 
+#include <fmt/format.h>
+
+#include "bitfed/report/markup.h"
 #include "bitfed/report/palette.h"
 
 namespace bitfed {
@@ -56,6 +59,19 @@ td.part{background:linear-gradient(var(--accent),var(--accent)) right 10px botto
 .clients td,.clients th{padding:5px 10px 9px}
 .clients{table-layout:fixed}
 .best{font-weight:650;color:var(--accent)}
+.reproduced{font-size:13px}
+.reproduced td,.reproduced th{padding:5px 7px}
+.reproduced .name{text-align:left}
+.reproduced .ours{font-weight:600}
+.reproduced .paper,.reproduced .same{color:var(--muted)}
+.reproduced .first{border-left:1px solid var(--grid);text-align:right;padding-left:7px}
+.reproduced thead th{white-space:normal}
+.reproduced thead .group{color:var(--ink);font-weight:650;text-align:center}
+.reproduced .opens>*{border-top:2px solid var(--muted)}
+.better{color:var(--accent)}.worse{color:var(--contrast)}
+.banner{background:var(--contrast);color:var(--on-accent);border-radius:10px;padding:12px 18px;margin:20px 0 0;
+font-weight:650;max-width:none}
+.scroll.whole{max-height:none}
 .costs th{color:var(--muted);font-weight:400;white-space:normal}
 .swatch{display:inline-block;width:12px;height:12px;margin:0 6px 0 0;vertical-align:-1px;border:1px solid var(--muted)}
 .key span{margin-right:18px;white-space:nowrap;display:inline-block}
@@ -92,6 +108,18 @@ h1{font-size:24px}.tiles{grid-template-columns:1fr 1fr;gap:10px;margin-top:20px}
 
 std::string page_style() {
   return palette_css() + std::string(kLayout) + std::string(kDetails);
+}
+
+std::string html_document(std::string_view title, std::string_view body) {
+  return fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
+      "<style>\n{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
+      escape_markup(title), page_style(), body);
+}
+
+std::string chart_card(std::string_view heading, const std::string& svg) {
+  return svg.empty() ? "" : card(heading, fmt::format("<div class=\"picture chart\">{}</div>", svg));
 }
 
 }  // namespace bitfed

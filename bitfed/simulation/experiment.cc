@@ -8,6 +8,7 @@
 
 #include "bitfed/base/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/machine.h"
 #include "bitfed/bits/kernels.h"
 #include "bitfed/data/catalog.h"
 #include "bitfed/data/partition.h"
@@ -157,6 +158,7 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
           {"version", version},
           {"threads", threads},
           {"isa", kernels().name},
+          {"machine", describe_machine()},
           {"accuracy", judged["accuracy"]},
           {"validation_accuracy", judged["validation_accuracy"]},
           {"local_accuracy_mean", nullptr},

@@ -47,6 +47,32 @@ TEST(Config, ReadsWhatIsThere) {
   EXPECT_TRUE(config.has("seed"));
 }
 
+TEST(Config, ReadsArraysOfNumbersAndTexts) {
+  const Config config = recipe("figures = [1, 2.5]\nnotes = ['a', 'b']\n");
+  EXPECT_THAT(config.numbers("figures", 0, 9), ElementsAre(1, 2.5));
+  EXPECT_THAT(config.texts("notes"), ElementsAre("a", "b"));
+  EXPECT_TRUE(config.numbers("none", 0, 9).empty());
+  EXPECT_TRUE(config.texts("nothing").empty());
+  EXPECT_EQ(error_text([&] { config.numbers("figures", 0, 2); }),
+            "recipe.toml: line 1: figures: found 2.5, expected an array of numbers from 0 to 2");
+  EXPECT_EQ(error_text([&] { config.texts("figures"); }),
+            "recipe.toml: line 1: figures: found 1, expected an array of texts in quotes");
+  EXPECT_THAT(error_text([&] { recipe("notes = 'a'").texts("notes"); }), HasSubstr("found the text 'a'"));
+}
+
+TEST(Config, GivenIsTheSameTextForTheSameValues) {
+  Config plain = recipe("[data]\npartition = { kind = 'iid', alpha = 0.1 }\n[model]\nname = 'ctm'\n");
+  Config other = recipe("[model]\nname = 'tm'\n[data.partition]\nalpha = 0.10\nkind = 'iid'\n");
+  EXPECT_NE(plain.given(), other.given());
+  const std::vector<std::string> assignments = {"model.name=ctm", "data.partition.alpha=0.1"};
+  other.set_all(assignments);
+  EXPECT_EQ(plain.given(), other.given());
+  EXPECT_EQ(recipe(plain.given()).given(), plain.given());
+  const std::vector<std::string> bad = {"model.name"};
+  EXPECT_EQ(error_text([&] { plain.set_all(bad); }),
+            "--set model.name: expected key=value, as in model.clauses=300");
+}
+
 TEST(Config, AbsentKeysAndTablesGiveTheDefaults) {
   const Config config = recipe();
   const Config absent = config.section("client").section("optimizer");

@@ -24,7 +24,7 @@ PYTHON
 
 echo "-- help"
 "$program" --help >out
-for command in run report data inspect predict methods models datasets; do expect "$command" out; done
+for command in run report reproduce data inspect predict methods models datasets; do expect "$command" out; done
 "$program" --version | grep -Eq '^[0-9]+\.[0-9]+' || fail "no version"
 help() {  # help "COMMAND" OPTION...
   "$program" $1 --help >out || fail "$1 --help"
@@ -33,6 +33,7 @@ help() {  # help "COMMAND" OPTION...
 }
 help run RECIPE --set --out --threads --seed --resume --overwrite --json --quiet --data-dir --reuse
 help report DIR --out --json
+help reproduce PAPER:TABLE --rows --seeds --quick --out --data-dir --recipes --threads --list --quiet
 help inspect MODEL --clauses --json
 help predict MODEL --data --out --threads --json --data-dir --label
 help data list info fetch partition

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bitfed/federated/methods/tsetlin_client.h"
+#include "bitfed/tsetlin/machine.h"
 #include "tests/federated/hand_made.h"
 
 namespace bitfed {
@@ -75,6 +77,27 @@ TEST(FedtmosEnsembleTest, IdenticalClientsAgree) {
   const std::vector<float> one = ensemble({upload})->scores(data, pool);
   const std::vector<float> three = ensemble({upload, upload, upload})->scores(data, pool);
   for (size_t i = 0; i < one.size(); ++i) EXPECT_FLOAT_EQ(three[i], 3 * one[i]);
+}
+
+// The ensemble of one client that holds all data is the plain machine, trained without a federation.
+TEST(FedtmosEnsembleTest, OneClientIsItsMachine) {
+  Dataset data = hand_made::images(2, 3, {{0, 0}, {0, 1}, {1, 0}, {1, 1}, {1, 1}, {0, 0}});
+  data.labels = {0, 1, 2, 1, 1, 0};
+  const Config config = Config::parse(std::string(kRecipe) + "[client]\nepochs = 4\n", "recipe.toml");
+  const MethodContext context{config, hand_made::images(2, 3), 0};
+  const RandomStream random({7, "client"});
+  const auto method = make_method(context);
+  const auto server = method->make_server();
+  const State upload = method->make_client()->train(server->broadcast(1), data, {random, {}, {}, {}});
+  const auto model = hand_made::fuse(*server, {upload});
+
+  const SpecialistSpec spec = read_tsetlin_recipe(context).specialists.front();
+  TsetlinMachine machine(spec.options, spec.shape(data), 3);
+  const BitImages images = booleanize(spec.booleanizer, data);
+  for (uint32_t epoch = 0; epoch < 4; ++epoch) {
+    machine.train_epoch(images, data.labels, random.substream(0).substream(epoch));
+  }
+  EXPECT_EQ(model->state(), TsetlinModel(3, {member_of(machine, spec.booleanizer)}).state());
 }
 
 // A composite: each client brings every specialist.

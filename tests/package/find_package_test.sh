@@ -19,6 +19,8 @@ cmake -S "$source_dir/tests/package/foreign" -B "$work/build" -G Ninja \
 cmake --build "$work/build"
 "$work/build/foreign"
 "$work/prefix/bin/bitfed" --version
+# From a folder without recipes the installed ones are found.
+(cd "$work" && prefix/bin/bitfed reproduce --list | grep -q '^fedtmos:table1  ')
 
 # Installed headers stand on their own: none includes what was not installed.
 if grep -rhoE '#include "bitfed/[^"]+"' "$work/prefix/include" | sort -u | cut -d'"' -f2 |

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bitfed {
+
+// A paper's table beside our own runs of it, for all the forms that it is shown in.
+
+struct ReproducedColumn {
+  std::string name;
+  std::string unit;
+  int decimals = 2;
+  bool lower_is_better = false;
+  std::optional<size_t> against;  // the column whose published figures it is held against; none: its own
+};
+
+struct Published {
+  double mean = 0;
+  double deviation = 0;
+};
+
+struct ReproducedCell {
+  std::optional<Published> paper;  // of the column that it is held against
+  std::vector<double> ours;        // one a seed; those that have run
+};
+
+struct ReproducedRow {
+  std::vector<std::string> name;  // its parts
+  std::string not_run;            // why not, where there is a reason: "data set 'svhn' is not here"
+  std::vector<ReproducedCell> cells;
+};
+
+struct ReproducedTable {
+  std::string name;  // "fedtmos:table1"
+  std::string title;
+  std::string source;
+  std::string
+      quick;  // what a quick trial did instead of the table's settings; empty: the settings themselves
+  size_t seeds = 1;
+  std::vector<std::string> row_header;
+  std::vector<ReproducedColumn> columns;
+  std::vector<ReproducedRow> rows;
+  std::vector<std::string> notes;
+  std::vector<std::string> machines;  // that the runs were made on
+};
+
+std::string row_name(const ReproducedRow& row);  // "mnist/Dir(0.1)"
+
+double mean_of(const std::vector<double>& values);
+// Of the population, as the papers' tables and numpy give it.
+double deviation_of(const std::vector<double>& values);
+
+// Ours minus the paper's, in the column's unit; nothing where either is missing.
+std::optional<double> difference_of(const ReproducedCell& cell);
+
+// Worse than the paper's mean by more than the paper's deviation: what ▼ marks.
+bool is_worse(const ReproducedCell& cell, const ReproducedColumn& column);
+// Better by more than that.
+bool is_better(const ReproducedCell& cell, const ReproducedColumn& column);
+
+// "97.10 ± 0.42", "97.10" where there is one seed, "97.10 (1 of 3 seeds)", "–".
+std::string ours_text(const ReproducedCell& cell, const ReproducedColumn& column, size_t seeds);
+std::string paper_text(const ReproducedCell& cell, const ReproducedColumn& column);
+std::string difference_text(const ReproducedCell& cell, const ReproducedColumn& column);
+
+// "QUICK TRIAL, not the paper's table: …"; empty for a table in full.
+std::string quick_text(const ReproducedTable& table);
+// What the numbers are, and what the marks mean.
+std::string legend_text(const ReproducedTable& table);
+// The unit behind the column's name, where columns differ in it.
+std::string column_title(const ReproducedTable& table, size_t column);
+// "difference", or what it is a difference to.
+std::string difference_title(const ReproducedTable& table, size_t column);
+// Whether there are published figures to hold the column against, and whether they are its own.
+bool has_paper(const ReproducedTable& table, size_t column);
+bool has_own_paper(const ReproducedTable& table, size_t column);
+
+// "svhn/S(2), svhn/S(3): not run, …", a line for each reason.
+std::vector<std::string> not_run_texts(const ReproducedTable& table);
+
+// Aligned columns for a terminal; the rows with these numbers alone.
+std::string reproduction_text(const ReproducedTable& table, const std::vector<size_t>& rows);
+std::string reproduction_markdown(const ReproducedTable& table);
+// One line a cell, numbers in full.
+std::string reproduction_csv(const ReproducedTable& table);
+// One self-contained page with the table and pictures of it.
+std::string reproduction_page(const ReproducedTable& table);
+
+}  // namespace bitfed

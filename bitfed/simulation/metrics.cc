@@ -1,0 +1,35 @@
+#include "bitfed/simulation/metrics.h"
+
+namespace bitfed {
+namespace {
+
+std::optional<double> field(const Event& summary, const char* name) {
+  const auto found = summary.find(name);
+  return found != summary.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
+}
+
+std::optional<double> scaled(const Event& summary, const char* name, double factor) {
+  const std::optional<double> value = field(summary, name);
+  return value ? std::optional(*value * factor) : std::nullopt;
+}
+
+std::optional<double> training_of_a_client(const Event& summary) {
+  const std::optional<double> clients = field(summary, "clients");
+  return clients && *clients > 0 ? scaled(summary, "train_seconds", 1 / *clients) : std::nullopt;
+}
+
+}  // namespace
+
+const std::vector<Metric>& metrics() {
+  static const std::vector<Metric> kMetrics = {
+      {"accuracy", "%", 2, false, [](const Event& s) { return scaled(s, "accuracy", 100); }},
+      {"f1", "%", 2, false, [](const Event& s) { return scaled(s, "f1_micro", 100); }},
+      {"upload", "MB", 3, true, [](const Event& s) { return scaled(s, "upload_bytes_per_client", 1e-6); }},
+      {"model", "MB", 3, true, [](const Event& s) { return scaled(s, "model_bytes", 1e-6); }},
+      {"aggregation", "s", 4, true, [](const Event& s) { return field(s, "aggregation_seconds"); }},
+      {"training", "s", 2, true, training_of_a_client},
+  };
+  return kMetrics;
+}
+
+}  // namespace bitfed

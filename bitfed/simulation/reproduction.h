@@ -1,0 +1,45 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bitfed/simulation/experiment.h"
+#include "bitfed/simulation/paper_table.h"
+
+namespace bitfed {
+
+struct ReproductionOptions {
+  std::filesystem::path cells;  // the folder of all run folders
+  bool quick = false;           // a trial: the first seed alone, with the table's quick overrides
+};
+
+// One run: the federation of a row with one seed, fused by one method.
+struct ReproductionCell {
+  size_t row = 0;
+  int64_t seed = 0;
+  std::string method;
+  std::string dataset;           // a built-in set; empty: the recipe names a file
+  std::filesystem::path folder;  // an ordinary run folder, named by what is run, so that tables share it
+  std::filesystem::path reuse;   // the run whose clients it fuses; empty: trains its own
+  std::string kind;              // of work, for TimeEstimate
+  double cost = 0;               // clauses times passes over the data
+};
+
+// The seeds in effect.
+std::vector<int64_t> seeds_of(const PaperTable& table, const ReproductionOptions& options);
+
+// The cells of all rows, in the order to run them. A recipe that is missing or cannot be read is an
+// input_error that names the row.
+std::vector<ReproductionCell> plan_cells(const PaperTable& table, const ReproductionOptions& options);
+
+// Runs the cell or goes on with it. `experiment` says how; its folder and what to do with it are set here.
+ExperimentResult run_cell(const PaperTable& table, const ReproductionOptions& options,
+                          const ReproductionCell& cell, ExperimentOptions experiment,
+                          const EventSink& events);
+
+// summary.json of a finished cell.
+std::optional<Event> finished_summary(const ReproductionCell& cell);
+
+}  // namespace bitfed

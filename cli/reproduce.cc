@@ -1,0 +1,262 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+
+#include "bitfed/base/byte_io.h"
+#include "bitfed/base/error.h"
+#include "bitfed/data/catalog.h"
+#include "bitfed/report/page.h"
+#include "bitfed/report/run_folder.h"
+#include "bitfed/simulation/reproduction.h"
+#include "bitfed/simulation/time_estimate.h"
+#include "cli/commands.h"
+#include "cli/progress.h"
+#include "cli/reproduced.h"
+#include "cli/stop.h"
+
+namespace bitfed::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+struct ReproduceArguments {
+  std::string table;
+  std::vector<std::string> rows;
+  std::vector<int64_t> seeds;
+  std::string out = "runs/reproduce";
+  std::string data_dir;
+  std::string recipes;
+  unsigned threads = 0;
+  bool list = false;
+  bool quick = false;
+  bool quiet = false;
+};
+
+std::vector<fs::path> recipe_folders(const std::string& given) {
+  if (!given.empty()) return {given};
+  std::vector<fs::path> folders = {"recipes"};
+  std::error_code code;
+  const fs::path program = fs::read_symlink("/proc/self/exe", code);
+  if (!code) folders.push_back((program.parent_path() / BITFED_RECIPES_FROM_PROGRAM).lexically_normal());
+  return folders;
+}
+
+void list_tables(const std::vector<fs::path>& folders) {
+  const std::vector<std::string> names = paper_table_names(folders);
+  if (names.empty()) {
+    std::vector<std::string> looked_in;
+    for (const fs::path& folder : folders) looked_in.push_back((folder / "papers").string());
+    throw input_error(
+        "no tables: looked for papers/PAPER-TABLE.toml in {}; name a folder of recipes with --recipes",
+        fmt::join(looked_in, ", "));
+  }
+  size_t width = 0;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  for (const std::string& name : names) {
+    const PaperTable table = load_paper_table(name, folders);
+    fmt::print("{:<{}}  {} ({} rows, {} seeds)\n", name, width, table.title, table.rows.size(),
+               table.seeds.size());
+  }
+}
+
+// One call of the command: what is to be run, and how far it is.
+class Reproduction {
+ public:
+  Reproduction(const ReproduceArguments& arguments, PaperTable table)
+      : arguments_(arguments), table_(std::move(table)), rows_(select_rows(table_, arguments.rows)) {
+    const fs::path out = arguments.quick ? fs::path(arguments.out) / "quick" : fs::path(arguments.out);
+    options_.cells = out / "cells";
+    options_.quick = arguments.quick;
+    folder_ = out / table_.name;
+    std::string name = folder_.filename().string();
+    std::replace(name.begin(), name.end(), ':', '-');
+    folder_.replace_filename(name);
+    cells_ = plan_cells(table_, options_);
+    find_pending();
+  }
+
+  void run() {
+    const ExperimentOptions experiment = experiment_options();
+    if (!arguments_.quiet) announce();
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      if (experiment.stop()) throw Error(Error::Kind::kStopped, "stopped");
+      run_one(i, experiment);
+      const bool ends_row = i + 1 == pending_.size() || pending_[i + 1]->row != pending_[i]->row;
+      if (ends_row) finish_row(pending_[i]->row);
+    }
+  }
+
+  ReproducedTable write() const {
+    ReproducedTable result = gather(table_, options_, cells_, not_run_);
+    write_reproduced(result, folder_);
+    return result;
+  }
+
+  const fs::path& folder() const { return folder_; }
+  const std::vector<size_t>& rows() const { return rows_; }
+
+ private:
+  bool is_selected(const ReproductionCell& cell) const {
+    const std::vector<int64_t> seeds = select_seeds(table_, arguments_.seeds);
+    return std::find(rows_.begin(), rows_.end(), cell.row) != rows_.end() &&
+           std::find(seeds.begin(), seeds.end(), cell.seed) != seeds.end();
+  }
+
+  // What is selected, not finished, and whose data is here.
+  void find_pending() {
+    std::map<std::string, std::string> missing;  // data set -> what to do about it
+    bool any_finished = false;
+    for (const ReproductionCell& cell : cells_) {
+      if (!is_selected(cell)) continue;
+      if (finished_summary(cell)) {
+        any_finished = true;
+      } else if (!cell.dataset.empty() && !find_dataset(find_entry(cell.dataset), arguments_.data_dir)) {
+        missing[cell.dataset] = find_entry(cell.dataset).how_to_get;
+        not_run_[cell.row] = fmt::format("data set '{}' is not on this machine", cell.dataset);
+      } else {
+        pending_.push_back(&cell);
+        estimate_.plan(cell.kind, cell.cost);
+      }
+    }
+    std::vector<std::string> lines;
+    for (const auto& [name, how] : missing) {
+      lines.push_back(fmt::format("data set '{}' is not on this machine; {}", name, how));
+    }
+    if (pending_.empty() && !any_finished) throw input_error("no row can be run: {}", fmt::join(lines, "; "));
+    for (const std::string& line : lines) fmt::print(stderr, "rows passed over: {}\n", line);
+  }
+
+  ExperimentOptions experiment_options() const {
+    ExperimentOptions experiment;
+    experiment.data_dir = arguments_.data_dir;
+    experiment.threads = arguments_.threads;
+    experiment.version = BITFED_VERSION;
+    experiment.stop = stop_on_signals();
+    return experiment;
+  }
+
+  void announce() const {
+    const auto selected = std::count_if(cells_.begin(), cells_.end(),
+                                        [&](const ReproductionCell& cell) { return is_selected(cell); });
+    fmt::print(stderr, "{}{}: {} of {} runs to do in {}\n", table_.name,
+               arguments_.quick ? ", quick trial" : "", pending_.size(), selected, options_.cells.string());
+  }
+
+  void run_one(size_t index, const ExperimentOptions& experiment) {
+    const ReproductionCell& cell = *pending_[index];
+    const auto start = Clock::now();
+    const auto elapsed = [start] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    const std::string what = fmt::format("run {}/{}, {}, seed {}, {}", index + 1, pending_.size(),
+                                         table_.rows[cell.row].name, cell.seed, cell.method);
+    double at_hand = 0;
+    {
+      Progress progress({arguments_.quiet, what + " ", [&](double done, double without_training) {
+                           at_hand = without_training;
+                           return time_left(cell, done, at_hand, elapsed());
+                         }});
+      const ExperimentResult result =
+          run_cell(table_, options_, cell, experiment, [&](const Event& event) { progress.show(event); });
+      write_file_atomically(result.folder / "report.html", report_page({read_run_with_model(result.folder)}));
+    }
+    measure(&estimate_, cell, {1, cell.reuse.empty() ? at_hand : 0}, elapsed());
+    if (!arguments_.quiet) fmt::print(stderr, "{}: {}{}\n", what, short_duration(elapsed()), left(estimate_));
+  }
+
+  struct Share {
+    double done = 0;     // of a cell
+    double at_hand = 0;  // of it, without training
+  };
+
+  static void measure(TimeEstimate* estimate, const ReproductionCell& cell, Share share, double seconds) {
+    estimate->skip(cell.kind, cell.cost * share.at_hand);
+    estimate->finish(cell.kind, cell.cost * (share.done - share.at_hand), seconds);
+  }
+
+  static std::string left(const TimeEstimate& estimate) {
+    const std::optional<double> seconds = estimate.seconds_left();
+    return seconds ? fmt::format(", {} left for the table", short_duration(*seconds)) : "";
+  }
+
+  std::string time_left(const ReproductionCell& cell, double done, double at_hand, double seconds) const {
+    // The first moments go into reading the data.
+    if (seconds < 2) return left(estimate_);
+    TimeEstimate now = estimate_;
+    measure(&now, cell, {done, at_hand}, seconds);
+    return left(now);
+  }
+
+  void finish_row(size_t row) const {
+    const ReproducedTable result = write();
+    if (!arguments_.quiet) fmt::print(stderr, "{}\n", row_line(result, row));
+  }
+
+  const ReproduceArguments& arguments_;
+  PaperTable table_;
+  std::vector<size_t> rows_;
+  ReproductionOptions options_;
+  fs::path folder_;  // of the table's own files
+  std::vector<ReproductionCell> cells_;
+  std::vector<const ReproductionCell*> pending_;
+  std::map<size_t, std::string> not_run_;
+  TimeEstimate estimate_;
+};
+
+void reproduce(const ReproduceArguments& arguments) {
+  const std::vector<fs::path> folders = recipe_folders(arguments.recipes);
+  if (arguments.list || arguments.table.empty()) return list_tables(folders);
+  Reproduction reproduction(arguments, load_paper_table(arguments.table, folders));
+  try {
+    reproduction.run();
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::kStopped) throw;
+    reproduction.write();
+    throw Error(Error::Kind::kStopped, "stopped; what is finished is kept: the same command goes on");
+  }
+  const ReproducedTable result = reproduction.write();
+  fmt::print("{}", reproduction_text(result, reproduction.rows()));
+  fmt::print(stderr, "wrote {}, table.md, table.csv\n", (reproduction.folder() / "table.html").string());
+}
+
+}  // namespace
+
+void add_reproduce(CLI::App& app) {
+  auto arguments = std::make_shared<ReproduceArguments>();
+  CLI::App* command =
+      app.add_subcommand("reproduce", "Run a paper's table and print paper, ours and difference");
+  command->add_option("PAPER:TABLE", arguments->table, "The table, as fedtmos:table1; none: list them");
+  command->add_flag("--list", arguments->list, "The tables that there are");
+  command
+      ->add_option("--rows", arguments->rows,
+                   "Only rows that match: mnist, 'mnist/Dir(0.1)', '*/S(*)' (several can be given)")
+      ->type_name("GLOB");
+  auto* seeds =
+      command->add_option("--seeds", arguments->seeds, "Only these of the table's seeds")->type_name("N");
+  command
+      ->add_flag("--quick", arguments->quick,
+                 "A trial: one seed and few epochs, in a folder of its own and marked in every output")
+      ->excludes(seeds);
+  command->add_option("--out", arguments->out, "The folder for everything (default: runs/reproduce)")
+      ->type_name("DIR");
+  command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
+  command
+      ->add_option("--recipes", arguments->recipes,
+                   "The folder of recipes (default: ./recipes, then the installed one)")
+      ->type_name("DIR");
+  command->add_option("--threads", arguments->threads, "Clients trained at once (default: one per processor)")
+      ->check(CLI::Range(1u, 4096u));
+  command->add_flag("--quiet", arguments->quiet, "No progress");
+  command->footer(
+      "Writes DIR/PAPER-TABLE/table.html, table.md and table.csv, and a run's folder for every cell under\n"
+      "DIR/cells, which tables share. The clients of a row and seed are trained once; the methods fuse the "
+      "same\n"
+      "uploads. Finished runs are kept: after Ctrl-C or a crash the same command goes on.\n"
+      "Example: bitfed reproduce fedtmos:table1 --rows 'mnist/*'");
+  command->callback([arguments] { reproduce(*arguments); });
+}
+
+}  // namespace bitfed::cli

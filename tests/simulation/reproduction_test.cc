@@ -1,0 +1,133 @@
+#include "bitfed/simulation/reproduction.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "bitfed/base/byte_io.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temporary_folder.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr const char* kRecipe = R"(
+[data]
+name = "mnist"
+partition = { kind = "dirichlet-balanced", clients = 10, alpha = 0.1, allotment = "paper" }
+[model]
+name = "ctm"
+clauses = 100
+[client]
+epochs = 30
+)";
+
+PaperTable table_of(const fs::path& recipes) {
+  PaperTable table;
+  table.name = "p:t";
+  table.source_file = "p-t.toml";
+  table.recipes = recipes;
+  table.seeds = {0, 20};
+  table.quick = {"client.epochs=3"};
+  table.clients_from = "fedtm-bank";
+  table.columns.resize(2);
+  table.columns[0].method = "fedtmos";
+  table.columns[1].method = "fedtm-bank";
+  table.rows = {{"mnist/Dir(0.1)", "mnist.toml", {"data.partition.alpha=0.1"}, {}},
+                {"mnist/Dir(0.3)", "mnist.toml", {"data.partition.alpha=0.3"}, {}}};
+  return table;
+}
+
+class ReproductionTest : public testing::Test {
+ protected:
+  ReproductionTest() : table(table_of(folder.path())) {
+    write_file_atomically(folder / "mnist.toml", std::string_view(kRecipe));
+    options.cells = "cells";
+  }
+  std::set<fs::path> folders() const {
+    std::set<fs::path> found;
+    for (const ReproductionCell& cell : plan_cells(table, options)) found.insert(cell.folder);
+    return found;
+  }
+
+  TemporaryFolder folder;
+  PaperTable table;
+  ReproductionOptions options;
+};
+
+TEST_F(ReproductionTest, ClientsAreTrainedOnceForEachRowAndSeed) {
+  const std::vector<ReproductionCell> cells = plan_cells(table, options);
+  ASSERT_EQ(cells.size(), 8u);  // rows x seeds x methods
+  for (size_t i = 0; i < cells.size(); i += 2) {
+    EXPECT_EQ(cells[i].method, "fedtm-bank");
+    EXPECT_TRUE(cells[i].reuse.empty());
+    EXPECT_EQ(cells[i].cost, 100 * 31);
+    EXPECT_EQ(cells[i + 1].method, "fedtmos");
+    EXPECT_EQ(cells[i + 1].reuse, cells[i].folder);
+    EXPECT_EQ(cells[i + 1].cost, 100);
+    EXPECT_EQ(cells[i].row, i / 4);
+    EXPECT_EQ(cells[i].seed, i % 4 == 0 ? 0 : 20);
+  }
+  EXPECT_THAT(cells[0].folder.string(),
+              StartsWith("cells/mnist-dir0.1-10-clients-seed-0-30-epochs-fedtm-bank-"));
+  EXPECT_EQ(folders().size(), 8u);
+}
+
+TEST_F(ReproductionTest, WithoutSharedClientsEveryMethodTrains) {
+  table.clients_from.clear();
+  for (const ReproductionCell& cell : plan_cells(table, options)) EXPECT_TRUE(cell.reuse.empty());
+}
+
+TEST_F(ReproductionTest, CellsAreNamedByWhatIsRun) {
+  const std::set<fs::path> before = folders();
+  table.rows[0].name = "another name";
+  table.rows[0].set.clear();  // the recipe says 0.1 itself
+  EXPECT_EQ(folders(), before);
+  table.set = {"model.threshold=7"};
+  const std::set<fs::path> after = folders();
+  for (const fs::path& name : after) EXPECT_FALSE(before.contains(name)) << name;
+}
+
+TEST_F(ReproductionTest, QuickIsOneSeedAndOtherCells) {
+  const std::set<fs::path> before = folders();
+  options.quick = true;
+  const std::vector<ReproductionCell> cells = plan_cells(table, options);
+  ASSERT_EQ(cells.size(), 4u);
+  for (const ReproductionCell& cell : cells) {
+    EXPECT_EQ(cell.seed, 0);
+    EXPECT_FALSE(before.contains(cell.folder));
+    EXPECT_THAT(cell.folder.string(), HasSubstr("-3-epochs-"));
+  }
+}
+
+TEST_F(ReproductionTest, FaultsNameTheRow) {
+  table.rows[1].recipe = "none.toml";
+  EXPECT_THAT(error_text([&] { plan_cells(table, options); }),
+              StartsWith("p-t.toml: row 'mnist/Dir(0.3)': "));
+  table.rows[1].recipe = "mnist.toml";
+  table.rows[1].set = {"data.partition.alpha=high"};
+  EXPECT_THAT(
+      error_text([&] { plan_cells(table, options); }),
+      HasSubstr(
+          "row 'mnist/Dir(0.3)': --set data.partition.alpha: found the text 'high', expected a number"));
+}
+
+TEST_F(ReproductionTest, SummaryOfAFinishedCell) {
+  ReproductionCell cell;
+  cell.folder = folder / "cell";
+  EXPECT_FALSE(finished_summary(cell));
+  create_folders(cell.folder);
+  write_file_atomically(cell.folder / "summary.json", std::string_view("{\"accuracy\": 0.5}"));
+  EXPECT_EQ((*finished_summary(cell))["accuracy"], 0.5);
+  write_file_atomically(cell.folder / "summary.json", std::string_view("half of it"));
+  EXPECT_THAT(error_text([&] { finished_summary(cell); }), HasSubstr("summary.json: expected a JSON object"));
+}
+
+}  // namespace
+}  // namespace bitfed
