@@ -21,6 +21,16 @@ unsigned dithered_threshold(double forget, double uniform) {
   return static_cast<unsigned>(base) + (uniform < forget - base ? 1u : 0u);
 }
 
+// Where `entry`, which must be there, is first found in a list: a group at a time, in the registers that
+// every CPU has.
+uint16_t* find_entry(uint16_t* list, uint16_t entry) {
+  for (;; list += kLiteralGroup) {
+    unsigned found = 0;
+    for (size_t i = 0; i < kLiteralGroup; ++i) found |= list[i] == entry ? 1u << i : 0u;
+    if (found != 0) return list + std::countr_zero(found);
+  }
+}
+
 // Entries that a clause's list can come to have: all literals of the content, in whole groups.
 size_t list_room(const PatchShape& shape) {
   return (2 * shape.content_bits() + kLiteralGroup - 1) / kLiteralGroup * kLiteralGroup;
@@ -73,17 +83,21 @@ TsetlinMachine::TsetlinMachine(const MachineOptions& options, const PatchShape& 
       chosen_(words_for(options.clauses)),
       literals_(words_),
       valid_(words_),
+      position_literals_(words_),
       up_(words_),
       down_(words_),
       changes_(words_) {
   assert(shape.literals() < UINT16_MAX && lists_.size() <= UINT32_MAX);
+  for (size_t literal = 0; literal < shape.literals(); ++literal) {
+    set_bit(valid_.data(), literal);
+    if (shape.is_position(literal)) set_bit(position_literals_.data(), literal);
+  }
   for (size_t row = 0; row < votes_.size(); ++row) {
     votes_[row] = sign(row);
     list_starts_[row] = static_cast<uint32_t>(row * list_room(shape));
     std::fill_n(states_.data() + row * words_ * 64, shape.literals(), kInitialState);
     rebuild_list(row);
   }
-  for (size_t literal = 0; literal < shape.literals(); ++literal) set_bit(valid_.data(), literal);
 }
 
 std::vector<int32_t> TsetlinMachine::weights() const {
@@ -237,43 +251,41 @@ void TsetlinMachine::step(size_t row, const uint64_t* up, const uint64_t* down) 
 // Literals of the patch's position hold at the same patches in every image: a clause's are kept as one
 // bitmap, the others as a list. More than half of the included literals tend to be of the first kind.
 void TsetlinMachine::update_list(size_t row) {
-  bool moved = false;
+  uint64_t moved = 0;
+  const uint64_t* actions = actions_.row(row);
   for (size_t w = 0; w < words_; ++w) {
-    for (uint64_t left = changes_[w]; left != 0; left &= left - 1) {
-      const size_t literal = w * 64 + static_cast<size_t>(std::countr_zero(left));
-      if (shape_.is_position(literal)) {
-        moved = true;
-      } else if (get_bit(actions_.row(row), literal)) {
-        include(row, static_cast<uint16_t>(literal));
+    moved |= changes_[w] & position_literals_[w];
+    for (uint64_t left = changes_[w] & ~position_literals_[w]; left != 0; left &= left - 1) {
+      const auto literal = static_cast<uint16_t>(w * 64 + static_cast<size_t>(std::countr_zero(left)));
+      if (get_bit(actions, literal)) {
+        include(row, literal);
       } else {
-        exclude(row, static_cast<uint16_t>(literal));
+        exclude(row, literal);
       }
     }
   }
-  if (moved) image_.position_mask(actions_.row(row), position_mask(row));
+  if (moved != 0) image_.position_mask(actions, position_mask(row));
 }
 
 // The order of a list is what its clause's past made of it and worth keeping: new literals take free places.
 void TsetlinMachine::include(size_t row, uint16_t literal) {
   uint16_t* list = lists_.data() + list_starts_[row];
-  uint16_t* end = list + list_groups_[row] * kLiteralGroup;
-  uint16_t* place = std::find(list, end, image_.filler());
-  if (place == end) {
-    std::fill_n(end, kLiteralGroup, image_.filler());
+  if (list_counts_[row] == list_groups_[row] * kLiteralGroup) {
+    std::fill_n(list + list_counts_[row], kLiteralGroup, image_.filler());
     ++list_groups_[row];
   }
-  *place = literal;
+  *find_entry(list, image_.filler()) = literal;
   ++list_counts_[row];
 }
 
 void TsetlinMachine::exclude(size_t row, uint16_t literal) {
   uint16_t* list = lists_.data() + list_starts_[row];
-  uint16_t* end = list + list_groups_[row] * kLiteralGroup;
-  *std::find(list, end, literal) = image_.filler();
+  *find_entry(list, literal) = image_.filler();
   --list_counts_[row];
-  if (list_groups_[row] > 1 && list_counts_[row] <= (list_groups_[row] - 1) * kLiteralGroup) {
+  const size_t room = list_groups_[row] * kLiteralGroup;
+  if (room > kLiteralGroup && list_counts_[row] + kLiteralGroup <= room) {
     // A whole group's worth of places is free.
-    std::stable_partition(list, end, [this](uint16_t entry) { return entry != image_.filler(); });
+    std::fill(std::remove(list, list + room, image_.filler()), list + room, image_.filler());
     --list_groups_[row];
   }
 }

@@ -89,12 +89,13 @@ class TsetlinMachine {
   std::vector<uint16_t> lists_;             // the included literals of the content (see ClauseSpan)
   AlignedVector<uint64_t> position_masks_;  // row by row: the patches that a clause's position literals allow
 
-  std::vector<uint64_t> flat_image_;  // flat: the image's literals
-  AlignedVector<uint64_t> matches_;   // of the class in hand, a clause each: where it matches
-  std::vector<uint64_t> fired_;       // of the class in hand, a bit a clause
-  std::vector<uint64_t> chosen_;      // of the class in hand, a bit a clause
-  std::vector<uint64_t> literals_;    // of the patch in hand
-  std::vector<uint64_t> valid_;       // ones for the literals, zeros for the padding
+  std::vector<uint64_t> flat_image_;         // flat: the image's literals
+  AlignedVector<uint64_t> matches_;          // of the class in hand, a clause each: where it matches
+  std::vector<uint64_t> fired_;              // of the class in hand, a bit a clause
+  std::vector<uint64_t> chosen_;             // of the class in hand, a bit a clause
+  std::vector<uint64_t> literals_;           // of the patch in hand
+  std::vector<uint64_t> valid_;              // ones for the literals, zeros for the padding
+  std::vector<uint64_t> position_literals_;  // ones for those of a patch's position
   std::vector<uint64_t> up_;
   std::vector<uint64_t> down_;
   std::vector<uint64_t> changes_;  // of the row in hand: the actions that are new

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "bitfed/bits/kernels.h"
 
 // The clause matching that all vector units share; each gives it its own Block: 512 bits in registers. Block
-// must be a type of the unit's unnamed namespace, so that every unit gets code of its own.
+// must be a type of the unit's unnamed namespace, so that every unit gets code of its own; for the same reason
+// nothing here is a template of the standard library.
 namespace bitfed::isa {
 
 // Blocks of clauses worked on together: their lists, masks and matches fit the first-level cache beside the
@@ -97,7 +96,9 @@ class ChunkMatcher {
 
   // What ruled a clause out now is likely to do so again: it goes first.
   void reorder() const {
-    using Group = std::array<uint16_t, kLiteralGroup>;
+    struct Group {
+      uint16_t literals[kLiteralGroup];
+    };
     for (size_t clause = 0; clause < count_; ++clause) {
       const size_t culprit = alive_[clause] != 0 ? 0 : last_round_[clause];
       uint16_t* front = literals_ + first_[clause];
@@ -129,7 +130,8 @@ void match_in_chunks(const uint64_t* bitmaps, size_t blocks, const ClauseSpan& c
                      uint64_t* fired) {
   static_assert(Matcher::kClauses % 64 == 0);
   for (size_t begin = 0; begin < clauses.count; begin += Matcher::kClauses) {
-    const size_t count = std::min(Matcher::kClauses, clauses.count - begin);
+    const size_t left = clauses.count - begin;
+    const size_t count = left < Matcher::kClauses ? left : Matcher::kClauses;
     Matcher matcher(bitmaps, blocks, clauses, begin, count, matches + begin * 8 * blocks);
     matcher.match(fired + begin / 64);
   }
