@@ -77,8 +77,7 @@ constexpr std::array<uint32_t, 4> kTraces = {0, 0x000001 | 0x000100, 0x000001 | 
                                              0x000001 | 0x000100 | 0x010000};
 constexpr size_t kTraceSums = 8;  // 2 + 2 + 1 + 1 neighbours at most, and room
 
-// How dense a clause has been of late, from 0 to 4096: it decides more than anything else whether the next
-// pixel is demanded.
+// How dense a clause has been of late, from 0 to 4096.
 class Density {
  public:
   static constexpr size_t kSteps = 8;
@@ -89,8 +88,13 @@ class Density {
   int32_t value_ = 1024;
 };
 
-// The one description of the bytes, for both directions; see range_coder.h. What is coded is given as it
-// is for the writer, and left as it was read by the reader.
+// The one description of the bytes, for both directions; see range_coder.h. The writer's values go in, and
+// the coded ones come out, for the writer the same.
+//
+// What a context must pay for itself, in bytes of content a clause on trained machines (MNIST, 10 x 10): none
+// 13.3, the neighbours 10.5, and the density 10.2. Left out: mixing several predictions (10.1, at several
+// times the work); the other channels of the pixel and neighbouring levels (2 % on CIFAR-10); the pixel's
+// place, the clause's polarity and its class (nothing, or worse).
 template <typename Coder>
 class ClauseCoder {
  public:

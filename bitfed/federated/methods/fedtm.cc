@@ -1,6 +1,7 @@
 // FedTM (How et al., "FedTM: memory and communication efficient federated learning with Tsetlin machine",
 // ISTM 2023): round by round, the server takes the mean of the weights, weighted by samples of the class,
-// and the OR of the actions of the two clients with the most samples of it.
+// and the OR of the actions of the two clients with the most samples of it. Clients send reduced clauses and
+// train on from what became of them: a literal that others implied must be learned anew if it is to be there.
 
 #include <array>
 #include <optional>
