@@ -92,9 +92,9 @@ class Density {
 // the coded ones come out, for the writer the same.
 //
 // What a context must pay for itself, in bytes of content a clause on trained machines (MNIST, 10 x 10): none
-// 13.3, the neighbours 10.5, and the density 10.2. Left out: mixing several predictions (10.1, at several
-// times the work); the other channels of the pixel and neighbouring levels (2 % on CIFAR-10); the pixel's
-// place, the clause's polarity and its class (nothing, or worse).
+// 13.3, the neighbours 10.5, and the density 10.2. Left out: mixing several predictions (10.1, for more
+// work); the other channels of the pixel and neighbouring levels (2 % on CIFAR-10); the pixel's
+// place, the clause's polarity and its class (half a percent, or worse).
 template <typename Coder>
 class ClauseCoder {
  public:
