@@ -18,16 +18,18 @@ void or_bits(const uint64_t* source, size_t from, uint64_t* target, size_t to, s
   }
 }
 
-size_t select_bit(const uint64_t* words, size_t rank) {
-  for (size_t index = 0;; ++index) {
-    const size_t count = static_cast<size_t>(std::popcount(words[index]));
-    if (rank >= count) {
-      rank -= count;
-      continue;
+// Swaps ever smaller quarters: of the whole, of each quarter, and so on (Warren, "Hacker's Delight", 7-3).
+void transpose_64(uint64_t* square, size_t rows, size_t columns) {
+  const size_t side = rows <= 32 && columns <= 32 ? 32 : 64;
+  uint64_t low = side == 32 ? 0x0000ffff0000ffffu : 0x00000000ffffffffu;
+  for (size_t half = side / 2; half > 0; half /= 2, low ^= low << half) {
+    for (size_t top = 0; top < side; top += 2 * half) {
+      for (size_t i = top; i < top + half; ++i) {
+        const uint64_t swapped = (square[i] >> half ^ square[i + half]) & low;
+        square[i] ^= swapped << half;
+        square[i + half] ^= swapped;
+      }
     }
-    uint64_t word = words[index];
-    for (; rank > 0; --rank) word &= word - 1;
-    return index * 64 + static_cast<size_t>(std::countr_zero(word));
   }
 }
 

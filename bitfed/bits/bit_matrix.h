@@ -81,8 +81,10 @@ class BitMatrix {
 // Reads no word of the source beyond the last copied bit's.
 void or_bits(const uint64_t* source, size_t from, uint64_t* target, size_t to, size_t count);
 
-// The position of the set bit number `rank` (from 0); there must be more than `rank`.
-size_t select_bit(const uint64_t* words, size_t rank);
+// Turns a square of 64 rows of 64 bits about its diagonal: bit j of row i becomes bit i of row j. Only the
+// first `rows` rows may have bits, and only the first `columns` bits of them; quicker where both are at
+// most 32.
+void transpose_64(uint64_t* square, size_t rows = 64, size_t columns = 64);
 
 // Bits to and from bytes, eight a byte, the first in the lowest bit: the form of files and messages.
 // What a file has behind the last bit does not get into the words.

@@ -3,38 +3,51 @@
 #include <cstdint>
 #include <vector>
 
+#include "bitfed/bits/kernels.h"
+#include "bitfed/tsetlin/flat_literals.h"
 #include "bitfed/tsetlin/patches.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 
 namespace bitfed {
 
 // A member of a model in the form that predicts fastest: only clauses that can fire and matter, each as
-// the list of its included literals.
+// the list of its included literals and, where it is convolutional, a mask for its position.
 class CompiledClauses {
  public:
   CompiledClauses(const TsetlinMember& member, size_t class_count);
 
-  // Adds what each class's firing clauses weigh, and the bias, to `sums` (class_count of them): the
-  // sums of the loaded image, unclamped.
+  const PatchShape& shape() const { return shape_; }
+  size_t class_count() const { return bias_.size(); }
+
+  // Convolutional: adds what each class's firing clauses weigh, and the bias, to `sums` (class_count of
+  // them): the sums of the loaded image, unclamped.
   void add_sums(const PatchLiterals& image, int64_t* sums);
 
-  uint64_t literal_count() const { return literals_.size(); }  // included, in all clauses together
+  // Flat: the same for every loaded sample, class_count sums each.
+  void add_sums(const FlatLiterals& samples, int64_t* sums);
+
+  uint64_t literal_count() const { return literal_count_; }  // included, in all clauses together
 
  private:
-  struct Clause {
-    uint32_t first;  // its literals: literals_[first, first + count)
-    uint16_t count;
-    uint16_t label;
-    int32_t weight;
-  };
+  void add_clause(const TsetlinMember& member, size_t row, const PatchLiterals& positions);
+  ClauseSpan span(size_t label);
 
-  bool fires(const Clause& clause, const PatchLiterals& image);
-
-  std::vector<Clause> clauses_;
-  std::vector<uint16_t> literals_;
+  PatchShape shape_;
   std::vector<int32_t> bias_;
-  AlignedVector<uint64_t> match_;     // convolutional: where the clause in hand matches
-  std::vector<uint64_t> flat_image_;  // flat: the image's literals
+  std::vector<size_t> class_begin_;  // of the clauses of each class; one more at the end
+  std::vector<int32_t> weights_;     // of each clause
+  std::vector<uint32_t> list_starts_;
+  std::vector<uint16_t> list_groups_;
+  std::vector<uint16_t> lists_;
+  AlignedVector<uint64_t> position_masks_;  // convolutional
+  uint64_t literal_count_ = 0;
+
+  AlignedVector<uint64_t> matches_;  // of the class in hand
+  std::vector<uint64_t> fired_;
 };
+
+// The class sums of all images, [set][sample][class], by several sets of clauses of the same shape.
+std::vector<std::vector<int64_t>> class_sums(const BitImages& images,
+                                             const std::vector<CompiledClauses*>& sets);
 
 }  // namespace bitfed

@@ -1,18 +1,16 @@
 #include "bitfed/tsetlin/machine.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <utility>
 
 namespace bitfed {
 namespace {
 
-// In the place of a clause's number of literals: the demands on its position contradict each other.
-constexpr uint16_t kNowhere = UINT16_MAX;
 constexpr uint8_t kInitialState = 127;               // excluded, on the edge
 constexpr uint64_t kEvenBits = 0x5555555555555555u;  // of a word of clauses: those that vote for their class
 
@@ -21,6 +19,11 @@ constexpr uint64_t kEvenBits = 0x5555555555555555u;  // of a word of clauses: th
 unsigned dithered_threshold(double forget, double uniform) {
   const double base = std::floor(forget);
   return static_cast<unsigned>(base) + (uniform < forget - base ? 1u : 0u);
+}
+
+// Entries that a clause's list can come to have: all literals of the content, in whole groups.
+size_t list_room(const PatchShape& shape) {
+  return (2 * shape.content_bits() + kLiteralGroup - 1) / kLiteralGroup * kLiteralGroup;
 }
 
 }  // namespace
@@ -57,11 +60,13 @@ TsetlinMachine::TsetlinMachine(const MachineOptions& options, const PatchShape& 
       words_(words_for(shape.literals())),
       states_(class_count * options.clauses * words_ * 64),
       actions_(class_count * options.clauses, shape.literals()),
-      includes_(class_count * options.clauses * shape.literals()),
-      include_count_(class_count * options.clauses),
-      weights_(class_count * options.clauses, 1),
+      votes_(class_count * options.clauses),
       image_(shape),
-      position_masks_(class_count * options.clauses * image_.blocks() * kBlockWords),
+      list_starts_(votes_.size()),
+      list_groups_(votes_.size()),
+      list_counts_(votes_.size()),
+      lists_(votes_.size() * list_room(shape)),
+      position_masks_(votes_.size() * image_.blocks() * kBlockWords),
       flat_image_(shape.is_flat() ? words_ : 0),
       matches_(options.clauses * image_.blocks() * kBlockWords),
       fired_(words_for(options.clauses)),
@@ -69,24 +74,33 @@ TsetlinMachine::TsetlinMachine(const MachineOptions& options, const PatchShape& 
       literals_(words_),
       valid_(words_),
       up_(words_),
-      down_(words_) {
-  assert(shape.literals() < kNowhere);
-  for (size_t row = 0; row < weights_.size(); ++row) {
+      down_(words_),
+      changes_(words_) {
+  assert(shape.literals() < UINT16_MAX && lists_.size() <= UINT32_MAX);
+  for (size_t row = 0; row < votes_.size(); ++row) {
+    votes_[row] = sign(row);
+    list_starts_[row] = static_cast<uint32_t>(row * list_room(shape));
     std::fill_n(states_.data() + row * words_ * 64, shape.literals(), kInitialState);
-    list_includes(row);
+    rebuild_list(row);
   }
   for (size_t literal = 0; literal < shape.literals(); ++literal) set_bit(valid_.data(), literal);
 }
 
+std::vector<int32_t> TsetlinMachine::weights() const {
+  std::vector<int32_t> weights(votes_.size());
+  std::transform(votes_.begin(), votes_.end(), weights.begin(), [](int32_t vote) { return std::abs(vote); });
+  return weights;
+}
+
 void TsetlinMachine::restart_from(const BitMatrix& actions, std::span<const int32_t> weights) {
   assert(actions.rows() == actions_.rows() && actions.columns() == actions_.columns());
-  for (size_t row = 0; row < weights_.size(); ++row) {
+  for (size_t row = 0; row < votes_.size(); ++row) {
     for (size_t literal = 0; literal < shape_.literals(); ++literal) {
       states_[row * words_ * 64 + literal] = kInitialState + (actions.get(row, literal) ? 1 : 0);
     }
     std::copy_n(actions.row(row), words_, actions_.row(row));
-    weights_[row] = std::max(1, weights[row]);
-    list_includes(row);
+    votes_[row] = sign(row) * std::max(1, weights[row]);
+    rebuild_list(row);
   }
 }
 
@@ -122,7 +136,8 @@ void TsetlinMachine::teach(size_t label, bool positive, Draws& draws) {
   evaluate(label);
   const size_t first_row = label * options_.clauses;
   const int64_t limit = options_.threshold;
-  const int64_t sum = std::clamp<int64_t>(votes(first_row), -limit, limit);
+  const int64_t sum = std::clamp<int64_t>(
+      kernels_->sum_chosen(votes_.data() + first_row, fired_.data(), options_.clauses), -limit, limit);
   const int64_t missing = positive ? limit - sum : limit + sum;
   const auto probability = static_cast<unsigned>((missing * 65536 + limit) / (2 * limit));
   if (probability == 0) return;
@@ -148,50 +163,26 @@ void TsetlinMachine::teach(size_t label, bool positive, Draws& draws) {
   }
 }
 
-// The weights of the clauses that fired: the even ones count for the class, the odd ones against.
-int64_t TsetlinMachine::votes(size_t first_row) const {
-  int64_t sum = 0;
-  for (size_t w = 0; w < fired_.size(); ++w) {
-    const int32_t* weights = weights_.data() + first_row + w * 64;
-    for (uint64_t left = fired_[w] & kEvenBits; left != 0; left &= left - 1)
-      sum += weights[std::countr_zero(left)];
-    for (uint64_t left = fired_[w] & ~kEvenBits; left != 0; left &= left - 1)
-      sum -= weights[std::countr_zero(left)];
-  }
-  return sum;
-}
-
+// Sets fired_ and matches_ for a class. While training, an empty clause matches everywhere.
 void TsetlinMachine::evaluate(size_t label) {
-  const size_t match_words = image_.blocks() * kBlockWords;
-  size_t row = label * options_.clauses;
-  for (size_t first = 0; first < options_.clauses; first += 64) {
-    uint64_t fired = 0;
-    const size_t count = std::min<size_t>(64, options_.clauses - first);
-    for (size_t i = 0; i < count; ++i, ++row) {
-      fired |= uint64_t{matches(row, matches_.data() + (first + i) * match_words)} << i;
-    }
-    fired_[first / 64] = fired;
+  const size_t row = label * options_.clauses;
+  if (shape_.is_flat()) {
+    evaluate_flat(row);
+    return;
   }
+  const ClauseSpan span = {options_.clauses, list_starts_.data() + row, list_groups_.data() + row,
+                           lists_.data(),    position_mask(row),        image_.blocks() * kBlockWords};
+  kernels_->match_clauses(image_.bitmaps(), image_.blocks(), span, matches_.data(), fired_.data());
 }
 
-// While training, an empty clause matches everywhere.
-bool TsetlinMachine::matches(size_t row, uint64_t* match) {
-  if (shape_.is_flat()) {
-    const uint64_t* actions = actions_.row(row);
-    for (size_t w = 0; w < words_; ++w) {
-      if ((actions[w] & ~flat_image_[w]) != 0) return false;
-    }
-    return true;
+void TsetlinMachine::evaluate_flat(size_t first_row) {
+  std::fill(fired_.begin(), fired_.end(), uint64_t{0});
+  for (size_t clause = 0; clause < options_.clauses; ++clause) {
+    const uint64_t* actions = actions_.row(first_row + clause);
+    uint64_t missing = 0;
+    for (size_t w = 0; w < words_ && missing == 0; ++w) missing = actions[w] & ~flat_image_[w];
+    if (missing == 0) set_bit(fired_.data(), clause);
   }
-  if (include_count_[row] == kNowhere) return false;
-  uint16_t* includes = includes_.data() + row * shape_.literals();
-  size_t last = 0;
-  if (kernels_->and_rows(image_.bitmaps(), image_.blocks(), includes, include_count_[row], position_mask(row),
-                        match, &last)) {
-    return true;
-  }
-  try_first(includes, last);
-  return false;
 }
 
 // Reinforces a pattern that is there, forgets what is not: literals that hold in a matching patch move
@@ -211,7 +202,7 @@ void TsetlinMachine::type_one(size_t row, const uint64_t* match, bool fired, Dra
     down_[w] &= ~literals_[w];
   }
   step(row, up_.data(), down_.data());
-  if (options_.weighted) ++weights_[row];
+  if (options_.weighted) votes_[row] += sign(row);
 }
 
 // Makes a clause that should not have fired more particular: excluded literals that fail in a matching
@@ -224,7 +215,7 @@ void TsetlinMachine::type_two(size_t row, const uint64_t* match, Draws& draws) {
     down_[w] = 0;
   }
   step(row, up_.data(), down_.data());
-  if (options_.weighted && weights_[row] > 1) --weights_[row];
+  if (options_.weighted && std::abs(votes_[row]) > 1) votes_[row] -= sign(row);
 }
 
 // The literals of one of the patches that match, drawn uniformly.
@@ -234,51 +225,67 @@ void TsetlinMachine::load_patch(const uint64_t* match, Draws& draws) {
     return;
   }
   const size_t count = kernels_->count_bits(match, image_.blocks() * kBlockWords);
-  image_.patch(select_bit(match, draws.below(count)), literals_.data());
+  image_.patch(kernels_->select_bit(match, draws.below(count)), literals_.data());
 }
 
 void TsetlinMachine::step(size_t row, const uint64_t* up, const uint64_t* down) {
-  if (kernels_->step_automata(states_.data() + row * words_ * 64, up, down, words_, actions_.row(row))) {
-    list_includes(row);
-  }
+  const bool changed = kernels_->step_automata(states_.data() + row * words_ * 64, up, down, words_,
+                                               actions_.row(row), changes_.data());
+  if (changed && !shape_.is_flat()) update_list(row);
 }
 
 // Literals of the patch's position hold at the same patches in every image: a clause's are kept as one
-// bitmap, the others as a list. More than half of the included literals tend to be of the first kind; of
-// each thermometer only the strictest counts: the last of y > t, the first of its negations.
-void TsetlinMachine::list_includes(size_t row) {
-  if (shape_.is_flat()) return;
-  constexpr size_t kNone = SIZE_MAX;
-  const size_t y_end = shape_.positions_y() - 1;
-  const size_t x_end = shape_.position_bits();
-  const size_t features = shape_.features();
-  std::array<size_t, 4> strictest = {kNone, kNone, kNone, kNone};
-  uint16_t* next = includes_.data() + row * shape_.literals();
-  const uint16_t* first = next;
-  const uint64_t* actions = actions_.row(row);
+// bitmap, the others as a list. More than half of the included literals tend to be of the first kind.
+void TsetlinMachine::update_list(size_t row) {
+  bool moved = false;
   for (size_t w = 0; w < words_; ++w) {
-    for (uint64_t left = actions[w]; left != 0; left &= left - 1) {
+    for (uint64_t left = changes_[w]; left != 0; left &= left - 1) {
       const size_t literal = w * 64 + static_cast<size_t>(std::countr_zero(left));
-      const bool negated = literal >= features;
-      const size_t feature = negated ? literal - features : literal;
-      if (feature >= x_end) {
-        *next++ = static_cast<uint16_t>(literal);
-      } else if (size_t& place = strictest[(feature < y_end ? 0 : 1) + (negated ? 2 : 0)];
-                 !negated || place == kNone) {
-        place = literal;
+      if (shape_.is_position(literal)) {
+        moved = true;
+      } else if (get_bit(actions_.row(row), literal)) {
+        include(row, static_cast<uint16_t>(literal));
+      } else {
+        exclude(row, static_cast<uint16_t>(literal));
       }
     }
   }
-  uint64_t* mask = position_mask(row);
-  const size_t mask_words = image_.blocks() * kBlockWords;
-  std::copy_n(image_.everywhere(), mask_words, mask);
-  for (const size_t literal : strictest) {
-    if (literal == kNone) continue;
-    const uint64_t* holds = image_.bitmaps() + literal * mask_words;
-    for (size_t i = 0; i < mask_words; ++i) mask[i] &= holds[i];
+  if (moved) image_.position_mask(actions_.row(row), position_mask(row));
+}
+
+// The order of a list is what its clause's past made of it and worth keeping: new literals take free places.
+void TsetlinMachine::include(size_t row, uint16_t literal) {
+  uint16_t* list = lists_.data() + list_starts_[row];
+  uint16_t* end = list + list_groups_[row] * kLiteralGroup;
+  uint16_t* place = std::find(list, end, image_.filler());
+  if (place == end) {
+    std::fill_n(end, kLiteralGroup, image_.filler());
+    ++list_groups_[row];
   }
-  const bool nowhere = std::all_of(mask, mask + mask_words, [](uint64_t word) { return word == 0; });
-  include_count_[row] = nowhere ? kNowhere : static_cast<uint16_t>(next - first);
+  *place = literal;
+  ++list_counts_[row];
+}
+
+void TsetlinMachine::exclude(size_t row, uint16_t literal) {
+  uint16_t* list = lists_.data() + list_starts_[row];
+  uint16_t* end = list + list_groups_[row] * kLiteralGroup;
+  *std::find(list, end, literal) = image_.filler();
+  --list_counts_[row];
+  if (list_groups_[row] > 1 && list_counts_[row] <= (list_groups_[row] - 1) * kLiteralGroup) {
+    // A whole group's worth of places is free.
+    std::stable_partition(list, end, [this](uint16_t entry) { return entry != image_.filler(); });
+    --list_groups_[row];
+  }
+}
+
+void TsetlinMachine::rebuild_list(size_t row) {
+  if (shape_.is_flat()) return;
+  list_groups_[row] = 1;
+  list_counts_[row] = 0;
+  std::fill_n(lists_.data() + list_starts_[row], kLiteralGroup, image_.filler());
+  std::copy_n(actions_.row(row), words_, changes_.data());
+  update_list(row);
+  image_.position_mask(actions_.row(row), position_mask(row));
 }
 
 }  // namespace bitfed

@@ -48,7 +48,8 @@ class TsetlinMachine {
 
   // Row class * clauses + clause, a column a literal.
   const BitMatrix& actions() const { return actions_; }
-  const std::vector<int32_t>& weights() const { return weights_; }  // the same rows; positive
+  std::vector<int32_t> weights() const;                         // the same rows; positive
+  const std::vector<int32_t>& votes() const { return votes_; }  // the same, negative where they count against
   std::span<const uint8_t> states(size_t row) const {
     return {states_.data() + row * words_ * 64, shape_.literals()};
   }
@@ -58,13 +59,16 @@ class TsetlinMachine {
 
   void teach(size_t label, bool positive, Draws& draws);
   void evaluate(size_t label);
-  int64_t votes(size_t first_row) const;
-  bool matches(size_t row, uint64_t* match);
+  void evaluate_flat(size_t first_row);
   void type_one(size_t row, const uint64_t* match, bool fired, Draws& draws);
   void type_two(size_t row, const uint64_t* match, Draws& draws);
   void load_patch(const uint64_t* match, Draws& draws);
   void step(size_t row, const uint64_t* up, const uint64_t* down);
-  void list_includes(size_t row);
+  void update_list(size_t row);
+  void include(size_t row, uint16_t literal);
+  void exclude(size_t row, uint16_t literal);
+  void rebuild_list(size_t row);
+  int32_t sign(size_t row) const { return row % options_.clauses % 2 == 0 ? 1 : -1; }
   uint64_t* position_mask(size_t row) { return position_masks_.data() + row * image_.blocks() * kBlockWords; }
 
   const Kernels* kernels_;
@@ -73,23 +77,27 @@ class TsetlinMachine {
   size_t class_count_;
   size_t words_;  // of masks over the literals
 
-  AlignedVector<uint8_t> states_;   // row by row, 64 * words_ automata each; the padding stays 0
-  BitMatrix actions_;               // the automata's top bits
-  std::vector<uint16_t> includes_;  // row by row, room for all literals: the included ones of the content
-  std::vector<uint16_t> include_count_;
-  std::vector<int32_t> weights_;
+  AlignedVector<uint8_t> states_;  // row by row, 64 * words_ automata each; the padding stays 0
+  BitMatrix actions_;              // the automata's top bits
+  std::vector<int32_t> votes_;     // row by row: the weight, negative where the clause votes against
 
-  // The sample in hand.
-  PatchLiterals image_;
+  // Convolutional: the same actions in the form that matches fastest.
+  PatchLiterals image_;  // the sample in hand
+  std::vector<uint32_t> list_starts_;
+  std::vector<uint16_t> list_groups_;
+  std::vector<uint16_t> list_counts_;       // of entries that are not fillers
+  std::vector<uint16_t> lists_;             // the included literals of the content (see ClauseSpan)
   AlignedVector<uint64_t> position_masks_;  // row by row: the patches that a clause's position literals allow
-  std::vector<uint64_t> flat_image_;        // flat: the image's literals
-  AlignedVector<uint64_t> matches_;         // of the class in hand, a clause each: where it matches
-  std::vector<uint64_t> fired_;             // of the class in hand, a bit a clause
-  std::vector<uint64_t> chosen_;            // of the class in hand, a bit a clause
-  std::vector<uint64_t> literals_;          // of the patch in hand
-  std::vector<uint64_t> valid_;             // ones for the literals, zeros for the padding
+
+  std::vector<uint64_t> flat_image_;  // flat: the image's literals
+  AlignedVector<uint64_t> matches_;   // of the class in hand, a clause each: where it matches
+  std::vector<uint64_t> fired_;       // of the class in hand, a bit a clause
+  std::vector<uint64_t> chosen_;      // of the class in hand, a bit a clause
+  std::vector<uint64_t> literals_;    // of the patch in hand
+  std::vector<uint64_t> valid_;       // ones for the literals, zeros for the padding
   std::vector<uint64_t> up_;
   std::vector<uint64_t> down_;
+  std::vector<uint64_t> changes_;  // of the row in hand: the actions that are new
 };
 
 }  // namespace bitfed

@@ -1,7 +1,10 @@
 #include "bitfed/tsetlin/patches.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
+
+#include "bitfed/bits/kernels.h"
 
 namespace bitfed {
 namespace {
@@ -18,16 +21,29 @@ uint64_t read_bits(const uint64_t* words, size_t from, size_t count) {
   return bits & low_bits(count);
 }
 
-// Writes bits one after the other into zeroed words.
+// Writes bits one after the other, whole words at a time.
 class BitAppender {
  public:
-  explicit BitAppender(uint64_t* words) : words_(words) {}
+  explicit BitAppender(uint64_t* words) : next_(words) {}
 
+  // Goes on behind the first `position` bits of `words`; those of its word that follow are zero.
+  BitAppender(uint64_t* words, size_t position)
+      : next_(words + position / 64), used_(position % 64), word_(used_ > 0 ? *next_ : 0) {}
+
+  // `bits` has no more than `count` bits.
   void append(uint64_t bits, size_t count) {
-    const size_t shift = position_ % 64;
-    words_[position_ / 64] |= bits << shift;
-    if (shift + count > 64) words_[position_ / 64 + 1] |= bits >> (64 - shift);
-    position_ += count;
+    word_ |= bits << used_;
+    used_ += count;
+    if (used_ >= 64) {
+      *next_++ = word_;
+      used_ -= 64;
+      word_ = used_ > 0 ? bits >> (count - used_) : 0;
+    }
+  }
+
+  // Writes the last word, filled up with zeros.
+  void finish() {
+    if (used_ > 0) *next_ = word_;
   }
 
   void append_range(const uint64_t* source, size_t from, size_t count) {
@@ -42,16 +58,27 @@ class BitAppender {
   }
 
  private:
-  uint64_t* words_;
-  size_t position_ = 0;
+  uint64_t* next_;
+  size_t used_ = 0;  // bits of the word in hand
+  uint64_t word_ = 0;
 };
 
-// Bits first, first + step, first + 2 * step … of a row: one plane of interleaved planes.
-void gather_plane(const uint64_t* row, size_t first, size_t step, size_t count, uint64_t* out) {
-  std::fill_n(out, words_for(count), uint64_t{0});
-  for (size_t i = 0, from = first; i < count; ++i, from += step) {
-    out[i / 64] |= (row[from / 64] >> (from % 64) & 1) << (i % 64);
+// The lowest or the highest of the set bits from `begin` to `end`, or `end` where there is none.
+size_t first_set(const uint64_t* words, size_t begin, size_t end) {
+  for (size_t i = begin; i < end; i += 64) {
+    const uint64_t bits = read_bits(words, i, std::min<size_t>(64, end - i));
+    if (bits != 0) return i + static_cast<size_t>(std::countr_zero(bits));
   }
+  return end;
+}
+
+size_t last_set(const uint64_t* words, size_t begin, size_t end) {
+  size_t last = end;
+  for (size_t i = begin; i < end; i += 64) {
+    const uint64_t bits = read_bits(words, i, std::min<size_t>(64, end - i));
+    if (bits != 0) last = i + 63 - static_cast<size_t>(std::countl_zero(bits));
+  }
+  return last;
 }
 
 }  // namespace
@@ -61,10 +88,11 @@ PatchLiterals::PatchLiterals(const PatchShape& shape)
   if (shape.is_flat()) return;
   valid_.resize(blocks_ * kBlockWords);
   for (size_t p = 0; p < shape.patches(); ++p) set_bit(valid_.data(), p);
-  bitmaps_.resize(shape.literals() * blocks_ * kBlockWords);
-  plane_row_.resize(words_for(shape.width));
-  // One word more than the bits need: shifted reads look one word ahead.
-  strip_.resize(words_for(shape.height * shape.positions_x()) + 1);
+  bitmaps_.resize((shape.literals() + 1) * blocks_ * kBlockWords);
+  std::copy(valid_.begin(), valid_.end(), bitmap(filler()));
+  if (shape.planes > 1) planes_.resize(shape.planes * shape.height * words_for(shape.width));
+  // Windows of whole blocks reach behind the last bit.
+  strip_.resize(words_for(shape.height * shape.positions_x()) + 2 * kBlockWords);
   fill_positions();
 }
 
@@ -89,48 +117,76 @@ void PatchLiterals::load(const BitImages& images, size_t sample) {
 }
 
 void PatchLiterals::fill_content() {
+  const Kernels& kernel = kernels();
   const size_t columns = shape_.positions_x();
-  for (size_t plane = 0; plane < shape_.planes; ++plane) {
+  const size_t row_words = shape_.planes == 1 ? images_->bits.stride() : words_for(shape_.width);
+  const uint64_t* rows = shape_.planes == 1 ? images_->row(sample_, 0) : load_planes();
+  for (size_t plane = 0; plane < shape_.planes; ++plane, rows += shape_.height * row_words) {
     for (size_t dx = 0; dx < shape_.patch_width; ++dx) {
-      std::fill(strip_.begin(), strip_.end(), uint64_t{0});
       BitAppender strip(strip_.data());
-      for (size_t y = 0; y < shape_.height; ++y) {
-        const uint64_t* row = images_->row(sample_, y);
-        if (shape_.planes == 1) {
-          strip.append_range(row, dx, columns);
-        } else {
-          gather_plane(row, dx * shape_.planes + plane, shape_.planes, columns, plane_row_.data());
-          strip.append_range(plane_row_.data(), 0, columns);
-        }
+      if (row_words == 1) {
+        const uint64_t window = low_bits(columns);
+        for (size_t y = 0; y < shape_.height; ++y) strip.append(rows[y] >> dx & window, columns);
+      } else {
+        for (size_t y = 0; y < shape_.height; ++y) strip.append_range(rows + y * row_words, dx, columns);
       }
+      strip.finish();
       for (size_t dy = 0; dy < shape_.patch_height; ++dy) {
-        const size_t content = (dy * shape_.patch_width + dx) * shape_.planes + plane;
-        write_bitmap_pair(shape_.position_bits() + content, strip_.data(), dy * columns);
+        const size_t feature =
+            shape_.position_bits() + (dy * shape_.patch_width + dx) * shape_.planes + plane;
+        // The window that begins at patch row dy is where the feature holds.
+        kernel.split_window(strip_.data(), dy * columns, valid_.data(), blocks_, bitmap(feature),
+                            bitmap(feature + shape_.features()));
       }
     }
   }
 }
 
-// The window of the strip that begins at bit `from` is where the feature holds; its complement, where
-// the negation does.
-void PatchLiterals::write_bitmap_pair(size_t feature, const uint64_t* strip, size_t from) {
-  uint64_t* holds = bitmap(feature);
-  uint64_t* fails = bitmap(feature + shape_.features());
-  const uint64_t* source = strip + from / 64;
-  const size_t shift = from % 64;
-  const size_t words = words_for(shape_.patches());
-  for (size_t w = 0; w < words; ++w) {
-    // Shifting twice makes a shift by 64 (where `shift` is 0) a shift to nothing.
-    const uint64_t bits = source[w] >> shift | source[w + 1] << 1 << (63 - shift);
-    holds[w] = bits & valid_[w];
-    fails[w] = ~bits & valid_[w];
+// The planes of a place lie side by side in the image; here they are taken apart, 64 places at a time.
+const uint64_t* PatchLiterals::load_planes() {
+  const size_t row_words = words_for(shape_.width);
+  uint64_t tile[64];
+  for (size_t y = 0; y < shape_.height; ++y) {
+    const uint64_t* row = images_->row(sample_, y);
+    for (size_t x = 0; x < shape_.width; x += 64) {
+      const size_t places = std::min<size_t>(64, shape_.width - x);
+      for (size_t plane = 0; plane < shape_.planes; plane += 64) {
+        const size_t bits = std::min<size_t>(64, shape_.planes - plane);
+        for (size_t i = 0; i < places; ++i) {
+          tile[i] = read_bits(row, (x + i) * shape_.planes + plane, bits);
+        }
+        std::fill(tile + places, tile + 64, uint64_t{0});
+        transpose_64(tile, places, bits);
+        for (size_t i = 0; i < bits; ++i) {
+          planes_[((plane + i) * shape_.height + y) * row_words + x / 64] = tile[i];
+        }
+      }
+    }
+  }
+  return planes_.data();
+}
+
+// Of each thermometer only the strictest literal counts: the last of y > t, the first of its negations.
+void PatchLiterals::position_mask(const uint64_t* actions, uint64_t* mask) const {
+  const size_t words = blocks_ * kBlockWords;
+  const size_t y_end = shape_.positions_y() - 1;
+  const size_t x_end = shape_.position_bits();
+  const size_t negated = shape_.features();
+  const size_t ends[] = {y_end, x_end, negated + y_end, negated + x_end};
+  const size_t strictest[] = {last_set(actions, 0, y_end), last_set(actions, y_end, x_end),
+                              first_set(actions, negated, negated + y_end),
+                              first_set(actions, negated + y_end, negated + x_end)};
+  std::copy_n(valid_.data(), words, mask);
+  for (size_t i = 0; i < 4; ++i) {
+    if (strictest[i] == ends[i]) continue;
+    const uint64_t* holds = bitmaps_.data() + strictest[i] * words;
+    for (size_t w = 0; w < words; ++w) mask[w] &= holds[w];
   }
 }
 
 void PatchLiterals::patch(size_t index, uint64_t* literals) const {
   const size_t y = index / shape_.positions_x();
   const size_t x = index % shape_.positions_x();
-  std::fill_n(literals, words_for(shape_.literals()), uint64_t{0});
   BitAppender out(literals);
   if (!shape_.is_flat()) {
     out.append_thermometer(y, shape_.positions_y() - 1);
@@ -140,14 +196,14 @@ void PatchLiterals::patch(size_t index, uint64_t* literals) const {
   for (size_t dy = 0; dy < shape_.patch_height; ++dy) {
     out.append_range(images_->row(sample_, y + dy), x * shape_.planes, row_bits);
   }
-  // The negations follow: the features themselves, inverted. They are read before they are overwritten,
-  // since the copy always runs ahead of the source.
-  size_t left = shape_.features();
-  for (size_t from = 0; left > 0; from += 64) {
-    const size_t count = std::min<size_t>(left, 64);
-    out.append(~read_bits(literals, from, count) & low_bits(count), count);
-    left -= count;
+  out.finish();
+  // The negations follow: the features themselves, inverted. The copy runs ahead of its source.
+  BitAppender negations(literals, shape_.features());
+  for (size_t from = 0; from < shape_.features(); from += 64) {
+    const size_t count = std::min<size_t>(shape_.features() - from, 64);
+    negations.append(~read_bits(literals, from, count) & low_bits(count), count);
   }
+  negations.finish();
 }
 
 }  // namespace bitfed

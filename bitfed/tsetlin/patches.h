@@ -1,9 +1,7 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "bitfed/bits/bit_matrix.h"
@@ -29,6 +27,7 @@ struct PatchShape {
   size_t content_bits() const { return patch_height * patch_width * planes; }
   size_t features() const { return position_bits() + content_bits(); }
   size_t literals() const { return 2 * features(); }
+  bool is_position(size_t literal) const { return literal % features() < position_bits(); }
   bool operator==(const PatchShape&) const = default;
 };
 
@@ -49,6 +48,12 @@ class PatchLiterals {
   const uint64_t* bitmaps() const { return bitmaps_.data(); }   // of literal l: at block l * blocks()
   const uint64_t* everywhere() const { return valid_.data(); }  // the bitmap of all patches
 
+  // A row behind the last literal's that holds everywhere: fills up lists of literals.
+  uint16_t filler() const { return static_cast<uint16_t>(shape_.literals()); }
+
+  // The patches where all the position literals among `actions` hold.
+  void position_mask(const uint64_t* actions, uint64_t* mask) const;
+
   // The literals of one patch as packed bits: words_for(literals) words.
   void patch(size_t index, uint64_t* literals) const;
 
@@ -56,25 +61,16 @@ class PatchLiterals {
   uint64_t* bitmap(size_t literal) { return bitmaps_.data() + literal * blocks_ * kBlockWords; }
   void fill_positions();
   void fill_content();
-  void write_bitmap_pair(size_t feature, const uint64_t* strip, size_t from);
+  const uint64_t* load_planes();
 
   PatchShape shape_;
   size_t blocks_;
   AlignedVector<uint64_t> valid_;
   AlignedVector<uint64_t> bitmaps_;
-  std::vector<uint64_t> plane_row_;  // one row of one plane
-  std::vector<uint64_t> strip_;      // for one plane and column offset: all rows' windows, end to end
+  std::vector<uint64_t> planes_;  // several planes: the image plane by plane, a row in words_for(width) words
+  std::vector<uint64_t> strip_;   // for one plane and column offset: all rows' windows, end to end
   const BitImages* images_ = nullptr;
   size_t sample_ = 0;
 };
-
-// Reorders a clause's literals after the one at `last` and its neighbours ruled the clause out: what did
-// so now is likely to do so again. The order has no effect on the result.
-inline void try_first(uint16_t* literals, size_t last) {
-  constexpr size_t kGroup = 4;  // as many as the widest kernel looks at together
-  if (last < kGroup) return;
-  const size_t first = std::max(kGroup, last + 1 - kGroup);
-  for (size_t i = first; i <= last; ++i) std::swap(literals[i - first], literals[i]);
-}
 
 }  // namespace bitfed

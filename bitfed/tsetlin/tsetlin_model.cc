@@ -44,20 +44,15 @@ class ChunkPredictor {
       }
     }
     const BitImages images = booleanize(members[first].booleanizer, chunk);
-    PatchLiterals patches(members[first].shape);
     const size_t classes = model_.class_count();
-    std::vector<int64_t> exact(classes);
-    for (size_t sample = 0; sample < images.count; ++sample) {
-      patches.load(images, sample);
-      for (const size_t i : alike) {
-        std::fill(exact.begin(), exact.end(), 0);
-        compiled_[i].add_sums(patches, exact.data());
-        const int64_t limit = members[i].clamp > 0 ? members[i].clamp : INT64_MAX;
-        for (size_t label = 0; label < classes; ++label) {
-          (*sums)[i][(begin + sample) * classes + label] =
-              static_cast<float>(std::clamp(exact[label], -limit, limit));
-        }
-      }
+    std::vector<CompiledClauses*> sets;
+    for (const size_t i : alike) sets.push_back(&compiled_[i]);
+    const std::vector<std::vector<int64_t>> exact = class_sums(images, sets);
+    for (size_t k = 0; k < alike.size(); ++k) {
+      const int64_t clamp = members[alike[k]].clamp;
+      const int64_t limit = clamp > 0 ? clamp : INT64_MAX;
+      float* out = (*sums)[alike[k]].data() + begin * classes;
+      for (const int64_t sum : exact[k]) *out++ = static_cast<float>(std::clamp(sum, -limit, limit));
     }
   }
 
@@ -112,10 +107,7 @@ TsetlinMember member_of(const TsetlinMachine& machine, const BooleanizerSpec& bo
   member.bias.resize(machine.class_count());
   member.clamp = machine.options().threshold;
   member.scale = static_cast<float>(machine.options().threshold);
-  for (size_t row = 0; row < machine.weights().size(); ++row) {
-    const bool votes_for = row % member.clauses % 2 == 0;
-    member.weights.push_back(votes_for ? machine.weights()[row] : -machine.weights()[row]);
-  }
+  member.weights = machine.votes();
   return member;
 }
 

@@ -98,17 +98,23 @@ TEST(OrBits, AgreesForAllCounts) {
   }
 }
 
-TEST(SelectBit, AgreesWithCounting) {
-  std::vector<uint64_t> words = random_words(7, 6);
-  words[1] = 0;
-  words[2] = ~uint64_t{0};
-  words[4] = uint64_t{1} << 63;
-  size_t rank = 0;
-  for (size_t bit = 0; bit < 64 * words.size(); ++bit) {
-    if (!get_bit(words.data(), bit)) continue;
-    EXPECT_EQ(select_bit(words.data(), rank++), bit);
+TEST(Transpose, TurnsAboutTheDiagonal) {
+  for (const size_t rows : {1, 5, 31, 32, 33, 64}) {
+    for (const size_t columns : {1, 24, 32, 33, 63, 64}) {
+      std::vector<uint64_t> square = random_words(rows, 64);
+      for (size_t i = 0; i < 64; ++i) {
+        if (i >= rows) square[i] = 0;
+        if (columns < 64) square[i] &= (uint64_t{1} << columns) - 1;
+      }
+      const std::vector<uint64_t> before = square;
+      transpose_64(square.data(), rows, columns);
+      for (size_t i = 0; i < 64; ++i) {
+        for (size_t j = 0; j < 64; ++j) {
+          ASSERT_EQ(get_bit(&square[j], i), get_bit(&before[i], j)) << i << ", " << j;
+        }
+      }
+    }
   }
-  EXPECT_GT(rank, 65u);
 }
 
 TEST(BitBytes, FirstBitIsTheLowest) {

@@ -84,26 +84,6 @@ TEST_P(KernelsTest, CountsDifferingBits) {
   }
 }
 
-struct AndResult {
-  bool any;
-  size_t last = 999;
-  AlignedVector<uint64_t> out;
-  // Units that look at several rows at a time may find out later than the plain one, never earlier.
-  bool agrees_with(const AndResult& expected, size_t count) const {
-    return any == expected.any && (any ? out == expected.out : last >= expected.last && last < count);
-  }
-};
-
-AndResult and_rows(const Kernels& table, const AlignedVector<uint64_t>& rows, size_t blocks,
-                   const std::vector<uint16_t>& index, const AlignedVector<uint64_t>& first) {
-  AndResult result;
-  result.out.assign(8 * blocks + 1, kGuard);
-  result.any = table.and_rows(rows.data(), blocks, index.data(), index.size(), first.data(),
-                              result.out.data(), &result.last);
-  EXPECT_EQ(result.out.back(), kGuard);
-  return result;
-}
-
 // Rows in which `density` of 16 bits are set, so that results run out early, late or never.
 AlignedVector<uint64_t> dense_words(RandomStream* random, size_t count, uint32_t density) {
   AlignedVector<uint64_t> words(count);
@@ -113,55 +93,209 @@ AlignedVector<uint64_t> dense_words(RandomStream* random, size_t count, uint32_t
   return words;
 }
 
-TEST_P(KernelsTest, AndsRows) {
+// Clauses with their lists, ready for a kernel.
+struct Clauses {
+  std::vector<uint32_t> first;
+  std::vector<uint16_t> groups;
+  std::vector<uint16_t> literals;
+  AlignedVector<uint64_t> masks;
+  size_t mask_stride = 0;
+
+  void add(std::vector<uint16_t> list, uint16_t filler) {
+    list.resize(std::max<size_t>(1, (list.size() + kLiteralGroup - 1) / kLiteralGroup) * kLiteralGroup,
+                filler);
+    first.push_back(static_cast<uint32_t>(literals.size()));
+    groups.push_back(static_cast<uint16_t>(list.size() / kLiteralGroup));
+    literals.insert(literals.end(), list.begin(), list.end());
+  }
+  ClauseSpan span() {
+    return {first.size(), first.data(), groups.data(), literals.data(), masks.data(), mask_stride};
+  }
+};
+
+// The definition: which bits are left of a clause's mask.
+std::vector<uint64_t> naive_match(const AlignedVector<uint64_t>& bitmaps, size_t blocks,
+                                  const Clauses& clauses, size_t clause) {
+  std::vector<uint64_t> match(8 * blocks);
+  for (size_t w = 0; w < match.size(); ++w) {
+    match[w] = clauses.masks[clause * clauses.mask_stride + w];
+    for (size_t i = 0; i < clauses.groups[clause] * kLiteralGroup; ++i) {
+      match[w] &= bitmaps[clauses.literals[clauses.first[clause] + i] * match.size() + w];
+    }
+  }
+  return match;
+}
+
+// Returns how many fired.
+size_t expect_matches(const Kernels& table, const AlignedVector<uint64_t>& bitmaps, size_t blocks,
+                      Clauses clauses) {
+  const size_t count = clauses.first.size();
+  AlignedVector<uint64_t> matches(count * 8 * blocks + 1, kGuard);
+  std::vector<uint64_t> fired(words_for(count) + 1, kGuard);
+  std::vector<uint16_t> sorted = clauses.literals;
+  std::sort(sorted.begin(), sorted.end());
+  size_t fired_count = 0;
+  for (int time = 0; time < 3; ++time) {  // each time from the order that the last one left
+    table.match_clauses(bitmaps.data(), blocks, clauses.span(), matches.data(), fired.data());
+    fired_count = 0;
+    for (size_t clause = 0; clause < 64 * words_for(count); ++clause) {
+      const bool found = get_bit(fired.data(), clause);
+      if (clause >= count) {
+        EXPECT_FALSE(found) << "behind the last clause";
+        continue;
+      }
+      const std::vector<uint64_t> expected = naive_match(bitmaps, blocks, clauses, clause);
+      const bool any = std::any_of(expected.begin(), expected.end(), [](uint64_t word) { return word != 0; });
+      EXPECT_EQ(found, any) << blocks << " blocks, clause " << clause << " of " << count << ", time " << time;
+      const auto match = matches.begin() + static_cast<std::ptrdiff_t>(clause * 8 * blocks);
+      EXPECT_TRUE(!any || std::equal(expected.begin(), expected.end(), match)) << "clause " << clause;
+      fired_count += any ? 1 : 0;
+    }
+    EXPECT_EQ(matches.back(), kGuard);
+    EXPECT_EQ(fired.back(), kGuard);
+  }
+  std::sort(clauses.literals.begin(), clauses.literals.end());
+  EXPECT_EQ(clauses.literals, sorted);
+  return fired_count;
+}
+
+TEST_P(KernelsTest, MatchesClauses) {
   constexpr uint32_t kRows = 40;
   RandomStream random = stream(3);
-  size_t ran_out = 0;
-  size_t survived = 0;
+  size_t fired = 0;
+  size_t all = 0;
   for (const size_t blocks : {1, 2, 3, 4, 7}) {
     for (const uint32_t density : {0, 8, 12, 15, 16}) {
-      const auto rows = dense_words(&random, kRows * 8 * blocks, density);
-      const auto first = dense_words(&random, 8 * blocks, 15);
-      for (const size_t count : kAwkwardSizes) {
-        std::vector<uint16_t> index(count);
-        for (uint16_t& row : index) row = static_cast<uint16_t>(random.below(kRows));
-        const AndResult expected = and_rows(plain(), rows, blocks, index, first);
-        EXPECT_TRUE(and_rows(tested(), rows, blocks, index, first).agrees_with(expected, count))
-            << blocks << " blocks, density " << density << ", " << count << " rows";
-        ++(expected.any ? survived : ran_out);
+      const auto bitmaps = dense_words(&random, kRows * 8 * blocks, density);
+      for (const size_t count : {1, 2, 63, 64, 65, 129, 300}) {
+        Clauses clauses;
+        clauses.mask_stride = random.below(4) == 0 ? 0 : 8 * blocks;
+        clauses.masks = dense_words(&random, count * 8 * blocks, 15);
+        for (size_t clause = 0; clause < count; ++clause) {
+          std::vector<uint16_t> list((1 + random.below(5)) * kLiteralGroup);
+          for (uint16_t& literal : list) literal = static_cast<uint16_t>(random.below(kRows));
+          clauses.add(list, 0);
+        }
+        fired += expect_matches(tested(), bitmaps, blocks, clauses);
+        all += count;
       }
     }
   }
-  EXPECT_GT(ran_out, 50u);
-  EXPECT_GT(survived, 50u);
+  EXPECT_GT(fired, all / 5);
+  EXPECT_LT(fired, all * 4 / 5);
 }
 
-TEST_P(KernelsTest, AndOfNoRowsIsTheFirst) {
+TEST_P(KernelsTest, NoClausesAreNoWork) {
+  Clauses none;
+  tested().match_clauses(nullptr, 1, none.span(), nullptr, nullptr);
+}
+
+// A single bit, anywhere, must keep a clause alive to the last group; without it the clause dies.
+TEST_P(KernelsTest, MatchSeesEveryWord) {
   for (const size_t blocks : {1, 2, 3}) {
-    const AlignedVector<uint64_t> full(8 * blocks, kAllOnes);
-    AlignedVector<uint64_t> first(8 * blocks);
-    first.back() = 5;
-    AndResult result = and_rows(tested(), full, blocks, {}, first);
-    result.out.pop_back();
-    EXPECT_TRUE(result.any);
-    EXPECT_EQ(result.out, first);
+    for (size_t bit = 0; bit < 512 * blocks; bit += 31) {
+      AlignedVector<uint64_t> bitmaps(16 * blocks, kAllOnes);
+      std::fill_n(bitmaps.begin(), 8 * blocks, 0);
+      set_bit(bitmaps.data(), bit);
+      Clauses clauses;
+      clauses.masks.assign(8 * blocks, kAllOnes);
+      std::vector<uint16_t> list(3 * kLiteralGroup, 1);
+      list[kLiteralGroup] = 0;
+      clauses.add(list, 1);
+      EXPECT_EQ(expect_matches(tested(), bitmaps, blocks, clauses), 1u);
+      bitmaps[bit / 64] = 0;
+      EXPECT_EQ(expect_matches(tested(), bitmaps, blocks, clauses), 0u);
+    }
   }
 }
 
-// The last word of the last block alone must keep a result alive.
-TEST_P(KernelsTest, AndSeesEveryWord) {
+// The group that rules a clause out comes first the next time; that of a clause that fires stays.
+TEST_P(KernelsTest, MatchPutsTheCulpritsInFront) {
+  AlignedVector<uint64_t> bitmaps(16, kAllOnes);
+  std::fill_n(bitmaps.begin(), 8, 0);
+  Clauses clauses;
+  clauses.masks.assign(8, kAllOnes);
+  std::vector<uint16_t> list(3 * kLiteralGroup, 1);
+  clauses.add(list, 1);
+  list[kLiteralGroup * 2 + 3] = 0;
+  clauses.add(list, 1);
+  AlignedVector<uint64_t> matches(16);
+  uint64_t fired = 0;
+  tested().match_clauses(bitmaps.data(), 1, clauses.span(), matches.data(), &fired);
+  EXPECT_EQ(fired, 1u);
+  std::vector<uint16_t> expected(6 * kLiteralGroup, 1);
+  expected[kLiteralGroup * 3 + 3] = 0;
+  EXPECT_EQ(clauses.literals, expected);
+}
+
+TEST_P(KernelsTest, SelectsBits) {
+  RandomStream random = stream(6);
+  auto words = random_words(&random, 6);
+  words[1] = 0;
+  words[2] = kAllOnes;
+  words[4] = uint64_t{1} << 63;
+  size_t rank = 0;
+  for (size_t bit = 0; bit < 64 * words.size(); ++bit) {
+    if (!get_bit(words.data(), bit)) continue;
+    EXPECT_EQ(tested().select_bit(words.data(), rank++), bit);
+  }
+  EXPECT_GT(rank, 65u);
+}
+
+TEST_P(KernelsTest, SumsChosenValues) {
+  RandomStream random = stream(7);
+  for (const size_t count : kAwkwardSizes) {
+    std::vector<int32_t> values(count);
+    for (int32_t& value : values) value = static_cast<int32_t>(random.next_u64());
+    std::vector<uint64_t> chosen(words_for(count) + 1);
+    int64_t expected = 0;
+    for (size_t i = 0; i < count; ++i) {
+      if (random.below(2) == 0) continue;
+      set_bit(chosen.data(), i);
+      expected += values[i];
+    }
+    EXPECT_EQ(tested().sum_chosen(values.data(), chosen.data(), count), expected) << count;
+  }
+  const std::vector<int32_t> largest(1000, INT32_MIN);
+  const std::vector<uint64_t> all(16, kAllOnes);
+  EXPECT_EQ(tested().sum_chosen(largest.data(), all.data(), 1000), 1000 * int64_t{INT32_MIN});
+}
+
+TEST_P(KernelsTest, AddsToChosenSums) {
+  RandomStream random = stream(8);
+  for (const size_t blocks : {1, 2}) {
+    AlignedVector<int64_t> sums(512 * blocks + 1);
+    for (int64_t& sum : sums) sum = static_cast<int64_t>(random.next_u64() >> 2);
+    AlignedVector<int64_t> expected = sums;
+    for (const int64_t value : {int64_t{5}, int64_t{-7}, int64_t{INT32_MAX} * 3}) {
+      auto chosen = random_words(&random, 8 * blocks);
+      chosen[3] = 0;
+      tested().add_chosen(value, chosen.data(), blocks, sums.data());
+      for (size_t i = 0; i < 512 * blocks; ++i) expected[i] += get_bit(chosen.data(), i) ? value : 0;
+      EXPECT_EQ(sums, expected);
+    }
+  }
+}
+
+TEST_P(KernelsTest, SplitsWindows) {
+  RandomStream random = stream(9);
   for (const size_t blocks : {1, 2, 3}) {
-    for (size_t bit = 0; bit < 512 * blocks; bit += 31) {
-      AlignedVector<uint64_t> rows(16 * blocks, kAllOnes);
-      std::fill_n(rows.begin(), 8 * blocks, 0);
-      set_bit(rows.data(), bit);
-      const AlignedVector<uint64_t> first(8 * blocks, kAllOnes);
-      const AndResult result = and_rows(tested(), rows, blocks, {1, 0, 1}, first);
-      EXPECT_TRUE(result.any);
-      EXPECT_EQ(plain().count_bits(result.out.data(), 8 * blocks), 1u);
-      EXPECT_TRUE(get_bit(result.out.data(), bit));
-      rows[bit / 64] = 0;
-      EXPECT_FALSE(and_rows(tested(), rows, blocks, {1, 0, 1}, first).any);
+    const auto strip = random_words(&random, 24 * blocks + 8);
+    const auto valid = random_words(&random, 8 * blocks);
+    for (size_t from = 0; from < 512 * blocks; from += from < 140 ? 1 : 29) {
+      AlignedVector<uint64_t> holds(8 * blocks + 1, kGuard);
+      AlignedVector<uint64_t> fails(8 * blocks + 1, kGuard);
+      tested().split_window(strip.data(), from, valid.data(), blocks, holds.data(), fails.data());
+      size_t wrong = 0;
+      for (size_t i = 0; i < 512 * blocks; ++i) {
+        const bool bit = get_bit(strip.data(), from + i);
+        const bool within = get_bit(valid.data(), i);
+        wrong += get_bit(holds.data(), i) != (within && bit) ? 1 : 0;
+        wrong += get_bit(fails.data(), i) != (within && !bit) ? 1 : 0;
+      }
+      EXPECT_EQ(wrong, 0u) << blocks << " blocks from " << from;
+      EXPECT_EQ(holds.back(), kGuard);
+      EXPECT_EQ(fails.back(), kGuard);
     }
   }
 }
@@ -196,10 +330,11 @@ TEST_P(KernelsTest, DrawsBernoulli16) {
 struct Automata {
   AlignedVector<uint8_t> states;
   AlignedVector<uint64_t> actions;
+  AlignedVector<uint64_t> changes;
 
-  explicit Automata(size_t words) : states(64 * words), actions(words) {}
+  explicit Automata(size_t words) : states(64 * words), actions(words), changes(words) {}
   bool step(const Kernels& table, const uint64_t* up, const uint64_t* down) {
-    return table.step_automata(states.data(), up, down, actions.size(), actions.data());
+    return table.step_automata(states.data(), up, down, actions.size(), actions.data(), changes.data());
   }
   bool operator==(const Automata&) const = default;
 };
@@ -250,8 +385,13 @@ TEST_P(KernelsTest, EachMaskBitMovesItsOwnAutomaton) {
     automata.states.assign(128, 127);
     EXPECT_TRUE(automata.step(tested(), one_bit.data(), none.data()));
     EXPECT_EQ(automata.actions, one_bit);
+    EXPECT_EQ(automata.changes, one_bit);
     EXPECT_EQ(automata.states[bit], 128);
+    EXPECT_FALSE(automata.step(tested(), one_bit.data(), none.data()));
+    EXPECT_EQ(automata.changes, none);
+    automata.step(tested(), none.data(), one_bit.data());
     EXPECT_TRUE(automata.step(tested(), none.data(), one_bit.data()));
+    EXPECT_EQ(automata.changes, one_bit);
     EXPECT_EQ(automata.states, AlignedVector<uint8_t>(128, 127));
   }
 }
@@ -265,19 +405,24 @@ TEST(PlainKernels, CountByHand) {
   EXPECT_EQ(plain.differing_bits(a, b, 4), 64u + 1 + 4 + 0);
 }
 
-TEST(PlainKernels, AndByHand) {
+TEST(PlainKernels, MatchByHand) {
   const Kernels& plain = *supported_kernels().front();
-  AlignedVector<uint64_t> rows(24);
-  const AlignedVector<uint64_t> first(8, 0xff);
-  rows[0] = 0x0f;   // row 0
-  rows[8] = 0x3c;   // row 1
-  rows[16] = 0xf0;  // row 2
-  const AndResult both = and_rows(plain, rows, 1, {0, 1}, first);
-  EXPECT_TRUE(both.any);
-  EXPECT_THAT(both.out, testing::ElementsAre(0x0c, 0, 0, 0, 0, 0, 0, 0, kGuard));
-  const AndResult nothing = and_rows(plain, rows, 1, {1, 0, 2, 1}, first);
-  EXPECT_FALSE(nothing.any);
-  EXPECT_EQ(nothing.last, 2u);
+  AlignedVector<uint64_t> bitmaps(32);
+  bitmaps[0] = 0x0f;   // row 0
+  bitmaps[8] = 0x3c;   // row 1
+  bitmaps[16] = 0xf0;  // row 2
+  bitmaps[24] = 0xff;  // row 3, the filler
+  Clauses clauses;
+  clauses.masks.assign(8, 0xff);
+  clauses.add({0, 1}, 3);
+  clauses.add({1, 0, 2, 1}, 3);
+  clauses.add({}, 3);
+  AlignedVector<uint64_t> matches(24);
+  uint64_t fired = 0;
+  plain.match_clauses(bitmaps.data(), 1, clauses.span(), matches.data(), &fired);
+  EXPECT_EQ(fired, 0b101u);
+  EXPECT_EQ(matches[0], 0x0cu);
+  EXPECT_EQ(matches[16], 0xffu);
 }
 
 // The bytes of one draw, recovered from the comparisons: a byte is the number of thresholds it reaches.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <numeric>
 #include <ostream>
 #include <vector>
 
@@ -158,18 +157,30 @@ TEST(PatchLiterals, FlatIsTheWholeImageAndItsNegation) {
   }
 }
 
-TEST(TryFirst, KeepsAPermutationAndPutsTheCulpritsInFront) {
-  for (size_t count = 1; count <= 20; ++count) {
-    for (size_t last = 0; last < count; ++last) {
-      std::vector<uint16_t> literals(count);
-      std::iota(literals.begin(), literals.end(), uint16_t{100});
-      const std::vector<uint16_t> before = literals;
-      try_first(literals.data(), last);
-      EXPECT_TRUE(std::is_permutation(literals.begin(), literals.end(), before.begin()));
-      // The one that ruled the clause out is now among the first four: one look of the widest unit.
-      const auto place = std::find(literals.begin(), literals.end(), before[last]) - literals.begin();
-      EXPECT_LT(place, 4) << "count " << count << ", last " << last;
+TEST_P(PatchLiteralsTest, TheFillerHoldsEverywhere) {
+  const PatchLiterals patches(GetParam());
+  const size_t words = patches.blocks() * kBlockWords;
+  const uint64_t* filler = patches.bitmaps() + patches.filler() * words;
+  EXPECT_TRUE(std::equal(filler, filler + words, patches.everywhere()));
+}
+
+TEST_P(PatchLiteralsTest, PositionMaskIsTheAndOfThePositionLiterals) {
+  const PatchShape shape = GetParam();
+  const PatchLiterals patches(shape);
+  const size_t words = patches.blocks() * kBlockWords;
+  RandomStream random = stream(3);
+  AlignedVector<uint64_t> mask(words);
+  for (int trial = 0; trial < 50; ++trial) {
+    std::vector<uint64_t> actions(words_for(shape.literals()));
+    std::vector<uint64_t> expected(patches.everywhere(), patches.everywhere() + words);
+    for (size_t literal = 0; literal < shape.literals(); ++literal) {
+      if (random.below(10) != 0) continue;
+      set_bit(actions.data(), literal);
+      if (!shape.is_position(literal)) continue;
+      for (size_t w = 0; w < words; ++w) expected[w] &= patches.bitmaps()[literal * words + w];
     }
+    patches.position_mask(actions.data(), mask.data());
+    ASSERT_TRUE(std::equal(expected.begin(), expected.end(), mask.begin())) << "trial " << trial;
   }
 }
 

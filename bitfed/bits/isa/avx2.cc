@@ -1,5 +1,6 @@
 // AVX2 with BMI2 and POPCNT: Haswell, Zen and later. A block is two registers.
 
+#include "bitfed/bits/isa/match_clauses.h"
 #include "bitfed/bits/isa/units.h"
 
 #if defined(__AVX2__)
@@ -56,49 +57,83 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
   return count;
 }
 
-// The whole result stays in registers: 2 for one block, 4 for two.
-template <size_t kBlocks>
-bool and_fixed(const uint64_t* rows, const uint16_t* index, size_t count, const uint64_t* first,
-               uint64_t* out, size_t* last) {
-  constexpr size_t kRegisters = 2 * kBlocks;
-  __m256i result[kRegisters];
-  for (size_t r = 0; r < kRegisters; ++r) result[r] = load(first + 4 * r);
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t* row = rows + index[i] * (8 * kBlocks);
-    __m256i any = _mm256_setzero_si256();
-    for (size_t r = 0; r < kRegisters; ++r) {
-      result[r] = _mm256_and_si256(result[r], load(row + 4 * r));
-      any = _mm256_or_si256(any, result[r]);
-    }
-    if (_mm256_testz_si256(any, any)) {
-      *last = i;
-      return false;
-    }
+size_t select_bit(const uint64_t* words, size_t rank) {
+  size_t index = 0;
+  for (;; ++index) {
+    const auto count = static_cast<size_t>(_mm_popcnt_u64(words[index]));
+    if (rank < count) break;
+    rank -= count;
   }
-  for (size_t r = 0; r < kRegisters; ++r) store(out + 4 * r, result[r]);
-  return true;
+  // Deposits one bit at the place of the set bit that is asked for.
+  return 64 * index + _tzcnt_u64(_pdep_u64(uint64_t{1} << rank, words[index]));
 }
 
-bool and_rows(const uint64_t* rows, size_t blocks, const uint16_t* index, size_t count, const uint64_t* first,
-              uint64_t* out, size_t* last) {
-  if (blocks == 1) return and_fixed<1>(rows, index, count, first, out, last);
-  if (blocks == 2) return and_fixed<2>(rows, index, count, first, out, last);
-  const size_t words = 8 * blocks;
-  for (size_t w = 0; w < words; w += 4) store(out + w, load(first + w));
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t* row = rows + index[i] * words;
-    __m256i any = _mm256_setzero_si256();
-    for (size_t w = 0; w < words; w += 4) {
-      const __m256i both = _mm256_and_si256(load(out + w), load(row + w));
-      store(out + w, both);
-      any = _mm256_or_si256(any, both);
-    }
-    if (_mm256_testz_si256(any, any)) {
-      *last = i;
-      return false;
+struct Block {
+  __m256i low;
+  __m256i high;
+
+  static Block zero() { return {_mm256_setzero_si256(), _mm256_setzero_si256()}; }
+  static Block load(const uint64_t* from) { return {isa::load(from), isa::load(from + 4)}; }
+  void store(uint64_t* to) const {
+    isa::store(to, low);
+    isa::store(to + 4, high);
+  }
+  Block operator&(Block other) const {
+    return {_mm256_and_si256(low, other.low), _mm256_and_si256(high, other.high)};
+  }
+  Block operator|(Block other) const {
+    return {_mm256_or_si256(low, other.low), _mm256_or_si256(high, other.high)};
+  }
+  bool is_set() const {
+    const __m256i both = _mm256_or_si256(low, high);
+    return _mm256_testz_si256(both, both) == 0;
+  }
+};
+
+// Eight bits to eight lanes of all ones or all zeros.
+__m256i lanes_where(uint64_t bits) {
+  const __m256i bit = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+  return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits & 255)), bit), bit);
+}
+
+int64_t sum_chosen(const int32_t* values, const uint64_t* chosen, size_t count) {
+  __m256i sum = _mm256_setzero_si256();
+  for (size_t i = 0; i < count; i += 8) {
+    const __m256i kept = _mm256_maskload_epi32(values + i, lanes_where(chosen[i / 64] >> (i % 64)));
+    sum = _mm256_add_epi64(sum, _mm256_cvtepi32_epi64(_mm256_castsi256_si128(kept)));
+    sum = _mm256_add_epi64(sum, _mm256_cvtepi32_epi64(_mm256_extracti128_si256(kept, 1)));
+  }
+  return static_cast<int64_t>(add_lanes(sum));
+}
+
+void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* sums) {
+  const __m256i addend = _mm256_set1_epi64x(value);
+  const __m256i bit = _mm256_setr_epi64x(1, 2, 4, 8);
+  for (size_t w = 0; w < 8 * blocks; ++w) {
+    const uint64_t word = chosen[w];
+    if (word == 0) continue;
+    for (size_t part = 0; part < 16; ++part) {
+      int64_t* at = sums + 64 * w + 4 * part;
+      const __m256i bits = _mm256_set1_epi64x(static_cast<long long>(word >> (4 * part)));
+      const __m256i mask = _mm256_cmpeq_epi64(_mm256_and_si256(bits, bit), bit);
+      store(at, _mm256_add_epi64(load(at), _mm256_and_si256(addend, mask)));
     }
   }
-  return true;
+}
+
+void split_window(const uint64_t* strip, size_t from, const uint64_t* valid, size_t blocks, uint64_t* holds,
+                  uint64_t* fails) {
+  const auto* source = reinterpret_cast<const uint8_t*>(strip) + from / 8;
+  const __m128i right = _mm_cvtsi64_si128(static_cast<long long>(from % 8));
+  const __m128i left = _mm_cvtsi64_si128(static_cast<long long>(64 - from % 8));  // 64: shifts to nothing
+  for (size_t w = 0; w < 8 * blocks; w += 4) {
+    const __m256i low = _mm256_srl_epi64(load_unaligned(source + 8 * w), right);
+    const __m256i high = _mm256_sll_epi64(load_unaligned(source + 8 * w + 8), left);
+    const __m256i bits = _mm256_or_si256(low, high);
+    const __m256i within = load(valid + w);
+    store(holds + w, _mm256_and_si256(bits, within));
+    store(fails + w, _mm256_andnot_si256(bits, within));
+  }
 }
 
 template <int kBy>
@@ -197,8 +232,8 @@ uint64_t step_half(uint8_t* states, uint32_t up, uint32_t down) {
   return top_bits(state);
 }
 
-bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words,
-                   uint64_t* actions) {
+bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words, uint64_t* actions,
+                   uint64_t* changes) {
   uint64_t changed = 0;
   for (size_t w = 0; w < words; ++w) {
     uint8_t* block = states + 64 * w;
@@ -206,14 +241,16 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
     const uint64_t high =
         step_half(block + 32, static_cast<uint32_t>(up[w] >> 32), static_cast<uint32_t>(down[w] >> 32));
     const uint64_t action = low | high << 32;
-    changed |= action ^ actions[w];
+    changes[w] = action ^ actions[w];
+    changed |= changes[w];
     actions[w] = action;
   }
   return changed != 0;
 }
 
-constexpr Kernels kTable = {"avx2",    count_bits,  differing_bits, and_rows,
-                            bernoulli, bernoulli16, step_automata};
+constexpr Kernels kTable = {"avx2",       count_bits, differing_bits, select_bit, match_clauses<Block>,
+                            sum_chosen,   add_chosen, split_window,   bernoulli,  bernoulli16,
+                            step_automata};
 
 }  // namespace
 

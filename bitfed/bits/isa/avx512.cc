@@ -1,5 +1,6 @@
 // AVX-512 with BW, VL, DQ and VPOPCNTDQ: Ice Lake, Zen 4 and later.
 
+#include "bitfed/bits/isa/match_clauses.h"
 #include "bitfed/bits/isa/units.h"
 
 #if defined(__AVX512BW__)
@@ -37,69 +38,65 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
   return static_cast<size_t>(_mm512_reduce_add_epi64(sum));
 }
 
-// kBlocks registers hold the whole result: up to 512, 1024 … positions. Testing for zero costs more than
-// the AND itself, so it is done once for four rows.
-template <size_t kBlocks>
-bool and_fixed(const uint64_t* rows, const uint16_t* index, size_t count, const uint64_t* first,
-               uint64_t* out, size_t* last) {
-  constexpr size_t kWords = 8 * kBlocks;
-  constexpr int kAnd = 0x80;  // the ternary logic table of a & b & c
-  __m512i result[kBlocks];
-  for (size_t b = 0; b < kBlocks; ++b) result[b] = _mm512_load_si512(first + 8 * b);
-  const auto all_zero = [&result] {
-    __m512i any = result[0];
-    for (size_t b = 1; b < kBlocks; ++b) any = _mm512_or_si512(any, result[b]);
-    return _mm512_test_epi64_mask(any, any) == 0;
-  };
-  size_t i = 0;
-  for (; i + 4 <= count; i += 4) {
-    const uint64_t* row0 = rows + index[i] * kWords;
-    const uint64_t* row1 = rows + index[i + 1] * kWords;
-    const uint64_t* row2 = rows + index[i + 2] * kWords;
-    const uint64_t* row3 = rows + index[i + 3] * kWords;
-    for (size_t b = 0; b < kBlocks; ++b) {
-      const __m512i low = _mm512_and_si512(_mm512_load_si512(row0 + 8 * b), _mm512_load_si512(row1 + 8 * b));
-      result[b] = _mm512_ternarylogic_epi64(result[b], low, _mm512_load_si512(row2 + 8 * b), kAnd);
-      result[b] = _mm512_and_si512(result[b], _mm512_load_si512(row3 + 8 * b));
-    }
-    if (all_zero()) {
-      *last = i + 3;
-      return false;
-    }
+size_t select_bit(const uint64_t* words, size_t rank) {
+  size_t index = 0;
+  for (;; ++index) {
+    const auto count = static_cast<size_t>(_mm_popcnt_u64(words[index]));
+    if (rank < count) break;
+    rank -= count;
   }
-  for (; i < count; ++i) {
-    const uint64_t* row = rows + index[i] * kWords;
-    for (size_t b = 0; b < kBlocks; ++b) {
-      result[b] = _mm512_and_si512(result[b], _mm512_load_si512(row + 8 * b));
-    }
-  }
-  if (all_zero()) {
-    *last = count - 1;
-    return false;
-  }
-  for (size_t b = 0; b < kBlocks; ++b) _mm512_store_si512(out + 8 * b, result[b]);
-  return true;
+  // Deposits one bit at the place of the set bit that is asked for.
+  return 64 * index + _tzcnt_u64(_pdep_u64(uint64_t{1} << rank, words[index]));
 }
 
-bool and_rows(const uint64_t* rows, size_t blocks, const uint16_t* index, size_t count, const uint64_t* first,
-              uint64_t* out, size_t* last) {
-  if (blocks == 1) return and_fixed<1>(rows, index, count, first, out, last);
-  if (blocks == 2) return and_fixed<2>(rows, index, count, first, out, last);
-  for (size_t b = 0; b < blocks; ++b) _mm512_store_si512(out + 8 * b, _mm512_load_si512(first + 8 * b));
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t* row = rows + index[i] * (8 * blocks);
-    __m512i any = _mm512_setzero_si512();
-    for (size_t b = 0; b < blocks; ++b) {
-      const __m512i both = _mm512_and_si512(_mm512_load_si512(out + 8 * b), _mm512_load_si512(row + 8 * b));
-      _mm512_store_si512(out + 8 * b, both);
-      any = _mm512_or_si512(any, both);
-    }
-    if (_mm512_test_epi64_mask(any, any) == 0) {
-      *last = i;
-      return false;
+struct Block {
+  __m512i bits;
+
+  static Block zero() { return {_mm512_setzero_si512()}; }
+  static Block load(const uint64_t* from) { return {_mm512_load_si512(from)}; }
+  void store(uint64_t* to) const { _mm512_store_si512(to, bits); }
+  Block operator&(Block other) const { return {_mm512_and_si512(bits, other.bits)}; }
+  Block operator|(Block other) const { return {_mm512_or_si512(bits, other.bits)}; }
+  bool is_set() const { return _mm512_test_epi64_mask(bits, bits) != 0; }
+};
+
+int64_t sum_chosen(const int32_t* values, const uint64_t* chosen, size_t count) {
+  __m512i sum = _mm512_setzero_si512();
+  for (size_t i = 0; i < count; i += 8) {
+    const auto mask = static_cast<__mmask8>(chosen[i / 64] >> (i % 64));
+    sum =
+        _mm512_add_epi64(sum, _mm512_maskz_cvtepi32_epi64(mask, _mm256_maskz_loadu_epi32(mask, values + i)));
+  }
+  return _mm512_reduce_add_epi64(sum);
+}
+
+void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* sums) {
+  const __m512i addend = _mm512_set1_epi64(value);
+  for (size_t w = 0; w < 8 * blocks; ++w) {
+    const uint64_t word = chosen[w];
+    if (word == 0) continue;
+    for (size_t part = 0; part < 8; ++part) {
+      int64_t* at = sums + 64 * w + 8 * part;
+      const __m512i old = _mm512_load_si512(at);
+      const auto mask = static_cast<__mmask8>(word >> (8 * part));
+      _mm512_store_si512(at, _mm512_mask_add_epi64(old, mask, old, addend));
     }
   }
-  return true;
+}
+
+void split_window(const uint64_t* strip, size_t from, const uint64_t* valid, size_t blocks, uint64_t* holds,
+                  uint64_t* fails) {
+  const auto* source = reinterpret_cast<const uint8_t*>(strip) + from / 8;
+  const __m128i right = _mm_cvtsi64_si128(static_cast<long long>(from % 8));
+  const __m128i left = _mm_cvtsi64_si128(static_cast<long long>(64 - from % 8));  // 64: shifts to nothing
+  for (size_t b = 0; b < blocks; ++b) {
+    const __m512i low = _mm512_srl_epi64(_mm512_loadu_si512(source + 64 * b), right);
+    const __m512i high = _mm512_sll_epi64(_mm512_loadu_si512(source + 64 * b + 8), left);
+    const __m512i bits = _mm512_or_si512(low, high);
+    const __m512i within = _mm512_load_si512(valid + 8 * b);
+    _mm512_store_si512(holds + 8 * b, _mm512_and_si512(bits, within));
+    _mm512_store_si512(fails + 8 * b, _mm512_andnot_si512(bits, within));
+  }
 }
 
 struct Lanes {
@@ -142,8 +139,8 @@ void bernoulli16(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t*
   random.store(lanes);
 }
 
-bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words,
-                   uint64_t* actions) {
+bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words, uint64_t* actions,
+                   uint64_t* changes) {
   const __m512i one = _mm512_set1_epi8(1);
   uint64_t changed = 0;
   for (size_t w = 0; w < words; ++w) {
@@ -152,14 +149,16 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
     state = _mm512_mask_subs_epu8(state, down[w], state, one);
     _mm512_store_si512(states + 64 * w, state);
     const uint64_t action = _mm512_movepi8_mask(state);
-    changed |= action ^ actions[w];
+    changes[w] = action ^ actions[w];
+    changed |= changes[w];
     actions[w] = action;
   }
   return changed != 0;
 }
 
-constexpr Kernels kTable = {"avx512",  count_bits,  differing_bits, and_rows,
-                            bernoulli, bernoulli16, step_automata};
+constexpr Kernels kTable = {"avx512",     count_bits, differing_bits, select_bit, match_clauses<Block>,
+                            sum_chosen,   add_chosen, split_window,   bernoulli,  bernoulli16,
+                            step_automata};
 
 }  // namespace
 

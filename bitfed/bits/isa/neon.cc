@@ -1,5 +1,6 @@
 // NEON, which every 64-bit ARM has. A block is four registers.
 
+#include "bitfed/bits/isa/match_clauses.h"
 #include "bitfed/bits/isa/units.h"
 
 #if defined(__aarch64__)
@@ -34,53 +35,91 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
   return vaddvq_u64(sum) + (i < words ? count_word(a[i] ^ b[i]) : 0);
 }
 
-bool is_zero(uint64x2_t x) {
-  return vmaxvq_u32(vreinterpretq_u32_u64(x)) == 0;
+size_t select_bit(const uint64_t* words, size_t rank) {
+  size_t index = 0;
+  for (;; ++index) {
+    const size_t count = count_word(words[index]);
+    if (rank < count) break;
+    rank -= count;
+  }
+  uint64_t word = words[index];
+  for (; rank > 0; --rank) word &= word - 1;
+  return 64 * index + static_cast<size_t>(__builtin_ctzll(word));
 }
 
-// The whole result stays in registers: 4 for one block, 8 for two.
-template <size_t kBlocks>
-bool and_fixed(const uint64_t* rows, const uint16_t* index, size_t count, const uint64_t* first,
-               uint64_t* out, size_t* last) {
-  constexpr size_t kRegisters = 4 * kBlocks;
-  uint64x2_t result[kRegisters];
-  for (size_t r = 0; r < kRegisters; ++r) result[r] = vld1q_u64(first + 2 * r);
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t* row = rows + index[i] * (8 * kBlocks);
-    uint64x2_t any = vdupq_n_u64(0);
-    for (size_t r = 0; r < kRegisters; ++r) {
-      result[r] = vandq_u64(result[r], vld1q_u64(row + 2 * r));
-      any = vorrq_u64(any, result[r]);
-    }
-    if (is_zero(any)) {
-      *last = i;
-      return false;
-    }
+struct Block {
+  uint64x2_t part[4];
+
+  static Block zero() { return {{vdupq_n_u64(0), vdupq_n_u64(0), vdupq_n_u64(0), vdupq_n_u64(0)}}; }
+  static Block load(const uint64_t* from) {
+    return {{vld1q_u64(from), vld1q_u64(from + 2), vld1q_u64(from + 4), vld1q_u64(from + 6)}};
   }
-  for (size_t r = 0; r < kRegisters; ++r) vst1q_u64(out + 2 * r, result[r]);
-  return true;
+  void store(uint64_t* to) const {
+    for (int p = 0; p < 4; ++p) vst1q_u64(to + 2 * p, part[p]);
+  }
+  Block operator&(const Block& other) const {
+    Block both;
+    for (int p = 0; p < 4; ++p) both.part[p] = vandq_u64(part[p], other.part[p]);
+    return both;
+  }
+  Block operator|(const Block& other) const {
+    Block either;
+    for (int p = 0; p < 4; ++p) either.part[p] = vorrq_u64(part[p], other.part[p]);
+    return either;
+  }
+  bool is_set() const {
+    const uint64x2_t any = vorrq_u64(vorrq_u64(part[0], part[1]), vorrq_u64(part[2], part[3]));
+    return vmaxvq_u32(vreinterpretq_u32_u64(any)) != 0;
+  }
+};
+
+// Four bits to four lanes of all ones or all zeros.
+int32x4_t lanes_where(uint64_t bits) {
+  const uint32_t bit[4] = {1, 2, 4, 8};
+  return vreinterpretq_s32_u32(vtstq_u32(vdupq_n_u32(static_cast<uint32_t>(bits)), vld1q_u32(bit)));
 }
 
-bool and_rows(const uint64_t* rows, size_t blocks, const uint16_t* index, size_t count, const uint64_t* first,
-              uint64_t* out, size_t* last) {
-  if (blocks == 1) return and_fixed<1>(rows, index, count, first, out, last);
-  if (blocks == 2) return and_fixed<2>(rows, index, count, first, out, last);
-  const size_t words = 8 * blocks;
-  for (size_t w = 0; w < words; w += 2) vst1q_u64(out + w, vld1q_u64(first + w));
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t* row = rows + index[i] * words;
-    uint64x2_t any = vdupq_n_u64(0);
-    for (size_t w = 0; w < words; w += 2) {
-      const uint64x2_t both = vandq_u64(vld1q_u64(out + w), vld1q_u64(row + w));
-      vst1q_u64(out + w, both);
-      any = vorrq_u64(any, both);
-    }
-    if (is_zero(any)) {
-      *last = i;
-      return false;
+int64_t sum_chosen(const int32_t* values, const uint64_t* chosen, size_t count) {
+  int64x2_t sum = vdupq_n_s64(0);
+  size_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const int32x4_t kept = vandq_s32(vld1q_s32(values + i), lanes_where(chosen[i / 64] >> (i % 64)));
+    sum = vpadalq_s32(sum, kept);
+  }
+  int64_t total = vaddvq_s64(sum);
+  for (; i < count; ++i) total += (chosen[i / 64] >> (i % 64) & 1) != 0 ? values[i] : 0;
+  return total;
+}
+
+void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* sums) {
+  const int64x2_t addend = vdupq_n_s64(value);
+  const uint64_t bit_values[2] = {1, 2};
+  const uint64x2_t bit = vld1q_u64(bit_values);
+  for (size_t w = 0; w < 8 * blocks; ++w) {
+    const uint64_t word = chosen[w];
+    if (word == 0) continue;
+    for (size_t part = 0; part < 32; ++part) {
+      int64_t* at = sums + 64 * w + 2 * part;
+      const int64x2_t mask = vreinterpretq_s64_u64(vtstq_u64(vdupq_n_u64(word >> (2 * part)), bit));
+      vst1q_s64(at, vaddq_s64(vld1q_s64(at), vandq_s64(addend, mask)));
     }
   }
-  return true;
+}
+
+void split_window(const uint64_t* strip, size_t from, const uint64_t* valid, size_t blocks, uint64_t* holds,
+                  uint64_t* fails) {
+  const uint64_t* source = strip + from / 64;
+  // A shift by a negative amount is one to the right; by -64 or 64, to nothing.
+  const int64x2_t right = vdupq_n_s64(-static_cast<int64_t>(from % 64));
+  const int64x2_t left = vdupq_n_s64(64 - static_cast<int64_t>(from % 64));
+  for (size_t w = 0; w < 8 * blocks; w += 2) {
+    const uint64x2_t low = vshlq_u64(vld1q_u64(source + w), right);
+    const uint64x2_t high = vshlq_u64(vld1q_u64(source + w + 1), left);
+    const uint64x2_t bits = vorrq_u64(low, high);
+    const uint64x2_t within = vld1q_u64(valid + w);
+    vst1q_u64(holds + w, vandq_u64(bits, within));
+    vst1q_u64(fails + w, vbicq_u64(within, bits));
+  }
 }
 
 // Shifts left, then inserts the bits that fell out.
@@ -168,8 +207,8 @@ uint8x16_t ones_where(uint64_t mask) {
   return vandq_u8(vtstq_u8(bytes, bit_of_byte()), vdupq_n_u8(1));
 }
 
-bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words,
-                   uint64_t* actions) {
+bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words, uint64_t* actions,
+                   uint64_t* changes) {
   const uint8x16_t middle = vdupq_n_u8(128);
   uint64_t changed = 0;
   for (size_t w = 0; w < words; ++w) {
@@ -182,14 +221,16 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
       action_bytes[r] = vcgeq_u8(state, middle);
     }
     const uint64_t action = gather(action_bytes);
-    changed |= action ^ actions[w];
+    changes[w] = action ^ actions[w];
+    changed |= changes[w];
     actions[w] = action;
   }
   return changed != 0;
 }
 
-constexpr Kernels kTable = {"neon",    count_bits,  differing_bits, and_rows,
-                            bernoulli, bernoulli16, step_automata};
+constexpr Kernels kTable = {"neon",       count_bits, differing_bits, select_bit, match_clauses<Block>,
+                            sum_chosen,   add_chosen, split_window,   bernoulli,  bernoulli16,
+                            step_automata};
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 // The reference: plain loops that say what each kernel means, and the fallback on any CPU.
 
+#include <algorithm>
+
 #include "bitfed/bits/isa/units.h"
 
 namespace bitfed::isa {
@@ -17,20 +19,64 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
   return count;
 }
 
-bool and_rows(const uint64_t* rows, size_t blocks, const uint16_t* index, size_t count, const uint64_t* first,
-              uint64_t* out, size_t* last) {
-  const size_t words = blocks * 8;
-  for (size_t w = 0; w < words; ++w) out[w] = first[w];
-  for (size_t i = 0; i < count; ++i) {
-    const uint64_t* row = rows + index[i] * words;
+size_t select_bit(const uint64_t* words, size_t rank) {
+  for (size_t bit = 0;; ++bit) {
+    if ((words[bit / 64] >> (bit % 64) & 1) != 0 && rank-- == 0) return bit;
+  }
+}
+
+// The group of eight literals that ruled a clause out goes first: it is likely to do so again.
+bool match_clause(const uint64_t* bitmaps, size_t words, uint16_t* literals, size_t groups, uint64_t* match) {
+  for (size_t i = 0; i < groups * kLiteralGroup; ++i) {
+    const uint64_t* bitmap = bitmaps + literals[i] * words;
     uint64_t any = 0;
-    for (size_t w = 0; w < words; ++w) any |= out[w] &= row[w];
+    for (size_t w = 0; w < words; ++w) any |= match[w] &= bitmap[w];
     if (any == 0) {
-      *last = i;
+      const size_t culprit = i / kLiteralGroup * kLiteralGroup;
+      std::swap_ranges(literals + culprit, literals + culprit + kLiteralGroup, literals);
       return false;
     }
   }
   return true;
+}
+
+void match_clauses(const uint64_t* bitmaps, size_t blocks, const ClauseSpan& clauses, uint64_t* matches,
+                   uint64_t* fired) {
+  const size_t words = 8 * blocks;
+  for (size_t clause = 0; clause < clauses.count; ++clause) {
+    uint64_t* match = matches + clause * words;
+    for (size_t w = 0; w < words; ++w) match[w] = clauses.masks[clause * clauses.mask_stride + w];
+    if (clause % 64 == 0) fired[clause / 64] = 0;
+    const bool fires =
+        match_clause(bitmaps, words, clauses.literals + clauses.first[clause], clauses.groups[clause], match);
+    fired[clause / 64] |= uint64_t{fires} << (clause % 64);
+  }
+}
+
+int64_t sum_chosen(const int32_t* values, const uint64_t* chosen, size_t count) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < count; ++i) {
+    if ((chosen[i / 64] >> (i % 64) & 1) != 0) sum += values[i];
+  }
+  return sum;
+}
+
+void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* sums) {
+  for (size_t i = 0; i < 512 * blocks; ++i) {
+    if ((chosen[i / 64] >> (i % 64) & 1) != 0) sums[i] += value;
+  }
+}
+
+void split_window(const uint64_t* strip, size_t from, const uint64_t* valid, size_t blocks, uint64_t* holds,
+                  uint64_t* fails) {
+  const uint64_t* source = strip + from / 64;
+  const size_t shift = from % 64;
+  for (size_t w = 0; w < 8 * blocks; ++w) {
+    // Shifting twice makes a shift by 64 (where `shift` is 0) a shift to nothing.
+    const uint64_t bits = source[w] >> shift | source[w + 1] << 1 << (63 - shift);
+    holds[w] = bits & valid[w];
+    fails[w] = ~bits & valid[w];
+  }
 }
 
 uint64_t rotate(uint64_t x, int by) {
@@ -74,8 +120,8 @@ void bernoulli16(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t*
   }
 }
 
-bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words,
-                   uint64_t* actions) {
+bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words, uint64_t* actions,
+                   uint64_t* changes) {
   bool changed = false;
   for (size_t w = 0; w < words; ++w) {
     uint64_t action = 0;
@@ -85,14 +131,15 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
       if ((down[w] >> bit & 1) != 0 && state > 0) --state;
       action |= uint64_t{state >= 128} << bit;
     }
-    changed |= actions[w] != action;
+    changes[w] = actions[w] ^ action;
+    changed |= changes[w] != 0;
     actions[w] = action;
   }
   return changed;
 }
 
-constexpr Kernels kTable = {"scalar",  count_bits,  differing_bits, and_rows,
-                            bernoulli, bernoulli16, step_automata};
+constexpr Kernels kTable = {"scalar",   count_bits,   differing_bits, select_bit,  match_clauses, sum_chosen,
+                            add_chosen, split_window, bernoulli,      bernoulli16, step_automata};
 
 }  // namespace
 

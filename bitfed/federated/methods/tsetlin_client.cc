@@ -34,17 +34,13 @@ std::vector<float> calibrate(const TsetlinMachine& machine, const BitImages& ima
                              const std::vector<uint16_t>& labels) {
   const size_t classes = machine.class_count();
   CompiledClauses clauses(member_of(machine, {}), classes);
-  PatchLiterals patches(machine.shape());
-  std::vector<int64_t> sums(classes);
+  const std::vector<int64_t> sums = class_sums(images, {&clauses}).front();
   std::vector<int64_t> totals(2 * classes);
   std::vector<int64_t> counts(2 * classes);
   for (size_t i = 0; i < images.count; ++i) {
-    std::fill(sums.begin(), sums.end(), 0);
-    patches.load(images, i);
-    clauses.add_sums(patches, sums.data());
     for (size_t label = 0; label < classes; ++label) {
       const size_t slot = 2 * label + (labels[i] == label ? 0 : 1);
-      totals[slot] += sums[label];
+      totals[slot] += sums[i * classes + label];
       ++counts[slot];
     }
   }
@@ -74,7 +70,7 @@ WeightedClauses clauses_of(const TsetlinMachine& machine, const ClauseLayout& la
     for (size_t clause = 0; clause < clauses; ++clause) {
       const size_t row = classes[i] * clauses + clause;
       std::copy_n(machine.actions().row(row), sent.actions.stride(), sent.actions.row(i * clauses + clause));
-      sent.weights.push_back(machine.weights()[row]);
+      sent.weights.push_back(std::abs(machine.votes()[row]));
     }
   }
   reduce_clauses(layout, &sent.actions);

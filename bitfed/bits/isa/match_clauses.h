@@ -1,0 +1,150 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "bitfed/bits/kernels.h"
+
+// The clause matching that all vector units share; each gives it its own Block: 512 bits in registers. Block
+// must be a type of the unit's unnamed namespace, so that every unit gets code of its own.
+namespace bitfed::isa {
+
+// Blocks of clauses worked on together: their lists, masks and matches fit the first-level cache beside the
+// bitmaps.
+inline constexpr size_t kMatchChunk = 128;
+
+// Clauses die unpredictably early, and a mispredicted branch costs more than eight rows. So the clauses of a
+// chunk go forward side by side, a group of rows in each round, and those that are left are gathered into a
+// list without a branch.
+template <typename Block, size_t kFixedBlocks>
+class ChunkMatcher {
+ public:
+  static constexpr size_t kClauses = kMatchChunk;
+
+  // Works on clauses `begin` … `begin + count - 1`; `matches` is that of the first.
+  ChunkMatcher(const uint64_t* bitmaps, size_t blocks, const ClauseSpan& clauses, size_t begin, size_t count,
+               uint64_t* matches)
+      : count_(count),
+        blocks_(blocks),
+        bitmaps_(bitmaps),
+        literals_(clauses.literals),
+        first_(clauses.first + begin),
+        groups_(clauses.groups + begin),
+        masks_(clauses.masks + begin * clauses.mask_stride),
+        mask_stride_(clauses.mask_stride),
+        matches_(matches) {}
+
+  // Bit i says whether anything of clause i is left: kClauses bits at most.
+  void match(uint64_t* fired) {
+    advance_all();
+    uint64_t word = 0;
+    for (size_t i = 0; i < count_; ++i) {
+      word |= uint64_t{alive_[i]} << (i % 64);
+      if (i % 64 == 63 || i + 1 == count_) {
+        fired[i / 64] = word;
+        word = 0;
+      }
+    }
+    reorder();
+  }
+
+ private:
+  size_t words() const { return 8 * (kFixedBlocks > 0 ? kFixedBlocks : blocks_); }
+
+  void advance_all() {
+    uint16_t left[kClauses];
+    size_t left_count = 0;
+    for (size_t clause = 0; clause < count_; ++clause) {
+      left[left_count] = static_cast<uint16_t>(clause);
+      left_count += advance(clause, 0, masks_ + clause * mask_stride_);
+    }
+    for (size_t round = 1; left_count > 0; ++round) {
+      size_t next_count = 0;
+      for (size_t k = 0; k < left_count; ++k) {
+        const uint16_t clause = left[k];
+        left[next_count] = clause;
+        next_count += advance(clause, round, matches_ + clause * words());
+      }
+      left_count = next_count;
+    }
+  }
+
+  // The compiler would make a branch of it; this hides from it that there are only two values.
+  static size_t is_set(const Block& block) {
+    size_t alive = block.is_set() ? 1 : 0;
+    asm("" : "+r"(alive));
+    return alive;
+  }
+
+  // One group of one clause; 1 if bits and groups are left, else 0.
+  size_t advance(size_t clause, size_t round, const uint64_t* so_far) {
+    const uint16_t* literals = literals_ + first_[clause] + round * kLiteralGroup;
+    uint64_t* matches = matches_ + clause * words();
+    Block any = Block::zero();
+    for (size_t at = 0; at < words(); at += 8) {
+      Block match = Block::load(so_far + at);
+      for (size_t i = 0; i < kLiteralGroup; ++i)
+        match = match & Block::load(bitmaps_ + literals[i] * words() + at);
+      match.store(matches + at);
+      any = any | match;
+    }
+    const size_t alive = is_set(any);
+    alive_[clause] = static_cast<uint8_t>(alive);
+    last_round_[clause] = static_cast<uint16_t>(round);
+    return alive & (groups_[clause] > round + 1 ? 1 : 0);
+  }
+
+  // What ruled a clause out now is likely to do so again: it goes first.
+  void reorder() const {
+    using Group = std::array<uint16_t, kLiteralGroup>;
+    for (size_t clause = 0; clause < count_; ++clause) {
+      const size_t culprit = alive_[clause] != 0 ? 0 : last_round_[clause];
+      uint16_t* front = literals_ + first_[clause];
+      uint16_t* group = front + culprit * kLiteralGroup;
+      Group a;
+      Group b;
+      std::memcpy(&a, front, sizeof a);
+      std::memcpy(&b, group, sizeof b);
+      std::memcpy(group, &a, sizeof a);
+      std::memcpy(front, &b, sizeof b);
+    }
+  }
+
+  size_t count_;
+  size_t blocks_;
+  const uint64_t* bitmaps_;
+  uint16_t* literals_;
+  const uint32_t* first_;
+  const uint16_t* groups_;
+  const uint64_t* masks_;
+  size_t mask_stride_;
+  uint64_t* matches_;
+  uint8_t alive_[kClauses] = {};
+  uint16_t last_round_[kClauses] = {};
+};
+
+template <typename Matcher>
+void match_in_chunks(const uint64_t* bitmaps, size_t blocks, const ClauseSpan& clauses, uint64_t* matches,
+                     uint64_t* fired) {
+  static_assert(Matcher::kClauses % 64 == 0);
+  for (size_t begin = 0; begin < clauses.count; begin += Matcher::kClauses) {
+    const size_t count = std::min(Matcher::kClauses, clauses.count - begin);
+    Matcher matcher(bitmaps, blocks, clauses, begin, count, matches + begin * 8 * blocks);
+    matcher.match(fired + begin / 64);
+  }
+}
+
+template <typename Block>
+void match_clauses(const uint64_t* bitmaps, size_t blocks, const ClauseSpan& clauses, uint64_t* matches,
+                   uint64_t* fired) {
+  if (blocks == 1) {
+    match_in_chunks<ChunkMatcher<Block, 1>>(bitmaps, blocks, clauses, matches, fired);
+  } else if (blocks == 2) {
+    match_in_chunks<ChunkMatcher<Block, 2>>(bitmaps, blocks, clauses, matches, fired);
+  } else {
+    match_in_chunks<ChunkMatcher<Block, 0>>(bitmaps, blocks, clauses, matches, fired);
+  }
+}
+
+}  // namespace bitfed::isa
