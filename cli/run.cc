@@ -43,7 +43,11 @@ void print_summary(const Event& summary, const std::filesystem::path& folder) {
   if (summary["validation_accuracy"].is_number()) {
     row("validation", fmt::format("{:.2f} %", 100 * summary["validation_accuracy"].get<double>()));
   }
-  row("upload a client", fmt::format("{} a round", human_bytes(summary["upload_bytes_per_client"])));
+  const auto raw = summary.find("upload_bytes_raw");
+  const bool coded = raw != summary.end() && raw->is_number();
+  row("upload a client",
+      fmt::format("{} a round{}", human_bytes(summary["upload_bytes_per_client"]),
+                  coded ? fmt::format(" ({} for all classes, not coded)", human_bytes(*raw)) : ""));
   row("download a client", fmt::format("{} a round", human_bytes(summary["download_bytes_per_client"])));
   row("model", human_bytes(summary["model_bytes"]));
   row("training",

@@ -249,6 +249,24 @@ size_t quantile_planes(const BooleanizerSpec& spec, const Dataset& dataset) {
   return planes;
 }
 
+std::vector<size_t> single_bits(const BooleanizerSpec&, size_t planes) {
+  return std::vector<size_t>(planes, 1);
+}
+
+std::vector<size_t> colour_levels(const BooleanizerSpec& spec, size_t planes) {
+  const auto levels = static_cast<size_t>(spec.levels);
+  return std::vector<size_t>(planes / levels, levels);
+}
+
+// Columns that were cut nowhere have no bits.
+std::vector<size_t> column_cuts(const BooleanizerSpec& spec, size_t /*planes*/) {
+  std::vector<size_t> sizes;
+  for (const std::vector<float>& cuts : spec.cuts) {
+    if (!cuts.empty()) sizes.push_back(cuts.size());
+  }
+  return sizes;
+}
+
 int read_integer(const Config& config, const char* key, int fallback, int least, int most) {
   return static_cast<int>(config.integer(key, fallback, least, most));
 }
@@ -278,14 +296,15 @@ struct Kind {
   bool for_tables;
   void (*read)(const Config&, BooleanizerSpec&);
   size_t (*planes)(const BooleanizerSpec&, const Dataset&);  // checks the spec first
+  std::vector<size_t> (*thermometers)(const BooleanizerSpec&, size_t planes);
   void (*fill)(const BooleanizerSpec&, const Dataset&, BitImages&);
 };
 
 constexpr std::array<Kind, 4> kKinds = {{
-    {"threshold", false, read_threshold, threshold_planes, fill_threshold},
-    {"adaptive-gaussian", false, read_adaptive, adaptive_planes, fill_adaptive_gaussian},
-    {"colour-thermometer", false, read_thermometer, thermometer_planes, fill_thermometer},
-    {"quantile", true, read_quantile, quantile_planes, fill_quantile},
+    {"threshold", false, read_threshold, threshold_planes, single_bits, fill_threshold},
+    {"adaptive-gaussian", false, read_adaptive, adaptive_planes, single_bits, fill_adaptive_gaussian},
+    {"colour-thermometer", false, read_thermometer, thermometer_planes, colour_levels, fill_thermometer},
+    {"quantile", true, read_quantile, quantile_planes, column_cuts, fill_quantile},
 }};
 
 std::vector<std::string> kind_names() {
@@ -318,6 +337,10 @@ size_t plane_count(const BooleanizerSpec& spec, const Dataset& dataset) {
                       dataset.is_table() ? "a table" : "a set of images");
   }
   return kind.planes(spec, dataset);
+}
+
+std::vector<size_t> thermometer_sizes(const BooleanizerSpec& spec, size_t planes) {
+  return find_kind(spec.kind).thermometers(spec, planes);
 }
 
 BitImages booleanize(const BooleanizerSpec& spec, const Dataset& dataset) {

@@ -36,6 +36,10 @@ BooleanizerSpec read_booleanizer(const Config& config, const std::string& defaul
 // two do not go together (a table and a pixel threshold, an image and quantiles, unfitted cuts).
 size_t plane_count(const BooleanizerSpec& spec, const Dataset& dataset);
 
+// The planes of a pixel, or of a table's row, as thermometers: runs in which each bit implies the one before
+// it. Their sizes, in the planes' order; they add up to `planes`.
+std::vector<size_t> thermometer_sizes(const BooleanizerSpec& spec, size_t planes);
+
 BitImages booleanize(const BooleanizerSpec& spec, const Dataset& dataset);
 
 }  // namespace bitfed

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,9 @@ class ServerHalf {
 
   // What a reader of the result should know: what was dropped, where a paper was left.
   virtual std::vector<std::string> notes() const { return {}; }
+
+  // What an upload would take uncoded, as the method's paper counts it; none where there is no such figure.
+  virtual std::optional<uint64_t> raw_upload_bytes() const { return std::nullopt; }
 };
 
 class Method {

@@ -109,6 +109,7 @@ std::string card(std::string_view heading, std::string_view body, bool is_wide) 
 std::string costs_card(const RunFolder& run) {
   const RunSummary& s = run.summary;
   std::string rows = cost_row("Upload, a client and round", s.upload_bytes_per_client, bytes_html);
+  rows += cost_row("The same for all classes, not coded", s.upload_bytes_raw, bytes_html);
   rows += cost_row("Download, a client and round", s.download_bytes_per_client, bytes_html);
   rows += cost_row("Upload, all clients and rounds", s.total_upload_bytes, bytes_html);
   rows += cost_row("Model as deployed", s.model_bytes, bytes_html);

@@ -23,7 +23,8 @@ struct RunSummary {
   std::string model_sha256;
   std::optional<uint64_t> clients, rounds, seed, threads;
   std::optional<double> accuracy, validation_accuracy, local_accuracy_mean, f1_micro;
-  std::optional<uint64_t> upload_bytes_per_client, download_bytes_per_client, total_upload_bytes;
+  std::optional<uint64_t> upload_bytes_per_client, upload_bytes_raw, download_bytes_per_client,
+      total_upload_bytes;
   std::optional<uint64_t> model_bytes, flops, binary_ops, train_samples, peak_rss_bytes;
   std::optional<double> train_seconds, train_samples_per_second;
   std::optional<double> aggregation_seconds, evaluation_seconds, wall_seconds;

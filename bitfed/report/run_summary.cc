@@ -102,6 +102,7 @@ void read_counts(const Reader& reader, RunSummary& summary) {
   reader.read("seed", summary.seed);
   reader.read("threads", summary.threads);
   reader.read("upload_bytes_per_client", summary.upload_bytes_per_client);
+  reader.read("upload_bytes_raw", summary.upload_bytes_raw);
   reader.read("download_bytes_per_client", summary.download_bytes_per_client);
   reader.read("total_upload_bytes", summary.total_upload_bytes);
   reader.read("model_bytes", summary.model_bytes);

@@ -142,6 +142,7 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
   const std::unique_ptr<Model> model = server.model();
   const ModelCosts costs = model->costs();
   const auto per_upload = [&](uint64_t bytes) { return totals.uploads == 0 ? 0 : bytes / totals.uploads; };
+  const std::optional<uint64_t> raw_upload = server.raw_upload_bytes();
   std::vector<std::string> notes = server.notes();
   if (totals.reused_uploads > 0) {
     notes.push_back(fmt::format("{} uploads were taken from another run; their training time is that run's",
@@ -164,6 +165,7 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
           {"local_accuracy_mean", nullptr},
           {"f1_micro", judged["f1_micro"]},
           {"upload_bytes_per_client", per_upload(totals.upload_bytes)},
+          {"upload_bytes_raw", raw_upload ? Event(*raw_upload) : Event()},
           {"download_bytes_per_client", per_upload(totals.download_bytes)},
           {"total_upload_bytes", totals.upload_bytes},
           {"model_bytes", costs.bytes},

@@ -82,8 +82,8 @@ json out
 [ ! -s err ] || fail "--quiet, but $(cat err)"
 cmp <(python3 -m json.tool out) <(python3 -m json.tool runs/one-shot/summary.json)
 for name in name method model dataset partition clients rounds seed version threads isa accuracy \
-  validation_accuracy local_accuracy_mean f1_micro upload_bytes_per_client download_bytes_per_client \
-  total_upload_bytes model_bytes flops binary_ops train_seconds train_samples train_samples_per_second \
+  validation_accuracy local_accuracy_mean f1_micro upload_bytes_per_client upload_bytes_raw \
+  download_bytes_per_client total_upload_bytes model_bytes flops binary_ops train_seconds train_samples train_samples_per_second \
   aggregation_seconds evaluation_seconds wall_seconds peak_rss_bytes model_sha256; do
   field out $name >/dev/null || fail "summary without $name"
 done

@@ -119,9 +119,20 @@ TEST(FedtmTest, BroadcastIsTheModelToGoOnFrom) {
   EXPECT_TRUE(server->broadcast(1).tensors().empty());
   hand_made::fuse(*server, {says(5, 17, 2)});
   const State broadcast = server->broadcast(2);
-  EXPECT_THAT(broadcast.values<int32_t>("0.weights", {3, 2}), ElementsAre(17, 1, 1, 1, 1, 1));
-  // Six literals in a byte: literal 2 is bit 2.
-  EXPECT_THAT(broadcast.values<uint8_t>("0.actions", {3, 2, 1}), ElementsAre(4, 0, 0, 0, 0, 0));
+  const WeightedClauses clauses = read_clauses(hand_made::flat_layout(6), 3 * 2, "0.clauses", broadcast);
+  EXPECT_THAT(clauses.weights, ElementsAre(17, 1, 1, 1, 1, 1));
+  BitMatrix actions(3 * 2, 6);
+  actions.set(0, 2, true);
+  EXPECT_EQ(clauses.actions, actions);
+}
+
+// What the server ORs is broadcast as it is: clauses that contradict themselves are not cut short.
+TEST(FedtmTest, BroadcastKeepsContradictions) {
+  const auto server = make_server();
+  hand_made::fuse(*server, {says(5, 17, 2), says(4, 17, 5)});
+  const WeightedClauses clauses =
+      read_clauses(hand_made::flat_layout(6), 3 * 2, "0.clauses", server->broadcast(2));
+  EXPECT_EQ(clauses.actions.row(0)[0], 0b100100u);
 }
 
 TEST(FedtmTest, SaveAndRestore) {
@@ -145,13 +156,13 @@ TEST(FedtmTest, RestoringAnotherShapeIsRefused) {
   std::string text = kRecipe;
   text.replace(text.find("clauses = 2"), 11, "clauses = 4");
   const auto other = hand_made::method_of(text, hand_made::images(3, 3))->make_server();
-  EXPECT_THAT(error_text([&] { other->restore(saved); }), HasSubstr("0.actions"));
+  EXPECT_THAT(error_text([&] { other->restore(saved); }), HasSubstr("'0.clauses'"));
 }
 
 // An upload that is refused leaves nothing of itself behind.
 TEST(FedtmTest, ARefusedUploadDoesNotCount) {
   const auto server = make_server();
-  EXPECT_NE(error_text([&] { server->accept(0, says(5, 0, 1)); }), "");
+  EXPECT_NE(error_text([&] { server->accept(0, says(5, kMaximumWeight + 1, 1)); }), "");
   const auto model = hand_made::fuse(*server, {says(5, 17, 2)});
   EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(17, -1));
   EXPECT_THAT(literals_of(model->members()[0], 0, 0), ElementsAre(2));

@@ -112,11 +112,10 @@ TEST(FedtmosEnsembleTest, Composite) {
   upload.add("classes", {1}, std::vector<uint16_t>{1});
   upload.add("samples", {1}, std::vector<uint32_t>{5});
   // A patch of one pixel in a row of two: one position bit and one pixel, four literals.
-  pack_actions(BitMatrix(2, 4), "0.actions", {1, 2}, &upload);
-  upload.add("0.weights", {1, 2}, std::vector<int32_t>{1, 2});
+  const PatchShape one = {.height = 1, .width = 2, .planes = 1, .patch_height = 1, .patch_width = 1};
+  add_clauses(clause_layout(one, {}), {BitMatrix(2, 4), {1, 2}}, "0.clauses", &upload);
   upload.add("0.calibration", {1, 2}, std::vector<float>{1, 0});
-  pack_actions(BitMatrix(4, 4), "1.actions", {1, 4}, &upload);
-  upload.add("1.weights", {1, 4}, std::vector<int32_t>{3, 4, 5, 6});
+  add_clauses(hand_made::flat_layout(4), {BitMatrix(4, 4), {3, 4, 5, 6}}, "1.clauses", &upload);
   upload.add("1.calibration", {1, 2}, std::vector<float>{1, 0});
   const auto model = hand_made::fuse(*method->make_server(), {upload, upload});
   ASSERT_EQ(model->members().size(), 4u);

@@ -12,7 +12,7 @@
 #include "bitfed/base/config.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/methods/tsetlin_client.h"
-#include "bitfed/tsetlin/packed_actions.h"
+#include "bitfed/tsetlin/clause_codec.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 
 namespace bitfed::hand_made {
@@ -27,6 +27,12 @@ struct Bank {
   float positive_mean = 1;
   float negative_mean = 0;
 };
+
+// Of an image of one row whose pixels are bits.
+inline ClauseLayout flat_layout(size_t literals) {
+  return clause_layout(
+      {.height = 1, .width = literals / 2, .planes = 1, .patch_height = 1, .patch_width = literals / 2}, {});
+}
 
 // The upload of one client with one machine of `literals` literals; every bank has as many clauses.
 inline State upload_of(const std::vector<Bank>& banks, size_t literals) {
@@ -48,8 +54,7 @@ inline State upload_of(const std::vector<Bank>& banks, size_t literals) {
   State state;
   state.add("classes", {classes.size()}, classes);
   state.add("samples", {samples.size()}, samples);
-  pack_actions(actions, "0.actions", {banks.size(), clauses}, &state);
-  state.add("0.weights", {banks.size(), clauses}, weights);
+  add_clauses(flat_layout(literals), {actions, weights}, "0.clauses", &state);
   state.add("0.calibration", {banks.size(), 2}, calibration);
   return state;
 }

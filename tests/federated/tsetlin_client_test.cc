@@ -15,30 +15,36 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-constexpr size_t kWidth = 3;  // six literals: two bits of an action's byte are not used
+constexpr size_t kWidth = 3;
 constexpr const char* kText = "[model]\nname = \"tm\"\nclauses = 4\nthreshold = 15\n[client]\nepochs = 3\n";
 
 TsetlinRecipe recipe() {
   return read_tsetlin_recipe({Config::parse(kText, "recipe.toml"), hand_made::images(kWidth, 3), 0});
 }
 
+BitMatrix actions_of(const std::vector<uint64_t>& clauses) {
+  BitMatrix actions(clauses.size(), 2 * kWidth);
+  for (size_t row = 0; row < clauses.size(); ++row) actions.row(row)[0] = clauses[row];
+  return actions;
+}
+
 // The tensors of a good upload, to be spoilt one at a time.
 struct Message {
   std::vector<uint16_t> classes = {0, 2};
   std::vector<uint32_t> samples = {5, 7};
-  std::vector<uint64_t> actions_shape = {2, 4, 1};
-  std::vector<uint8_t> actions = {1, 2, 4, 8, 16, 32, 63, 0};
-  std::vector<uint64_t> weights_shape = {2, 4};
+  std::vector<uint64_t> clauses = {1, 2, 4, 8, 16, 32, 63, 0};
   std::vector<int32_t> weights = {1, 2, 3, 4, 5, 6, 7, 1 << 24};
   std::vector<uint64_t> calibration_shape = {2, 2};
   std::vector<float> calibration = {1.5, -2.5, 3.5, 0};
+  std::function<void(Bytes&)> damage = [](Bytes&) {};  // to the coded clauses
 
   State state() const {
     State state;
     state.add("classes", {classes.size()}, classes);
     state.add("samples", {samples.size()}, samples);
-    state.add("0.actions", actions_shape, actions);
-    state.add("0.weights", weights_shape, weights);
+    Bytes coded = encode_clauses(hand_made::flat_layout(2 * kWidth), {actions_of(clauses), weights});
+    damage(coded);
+    state.add("0.clauses", {coded.size()}, coded);
     state.add("0.calibration", calibration_shape, calibration);
     return state;
   }
@@ -106,7 +112,7 @@ const Spoiler kSpoilers[] = {
        m.classes = {0, 1, 2};
        m.samples = {1, 1, 1};
      },
-     "'0.actions'"},
+     "'0.clauses'"},
     {"NoClasses",
      [](Message& m) {
        m.classes.clear();
@@ -118,25 +124,31 @@ const Spoiler kSpoilers[] = {
        m.samples = {5, 0};
      },
      "'samples'"},
-    {"ZeroWeight", [](Message& m) { m.weights[3] = 0; }, "'0.weights'"},
-    {"NegativeWeight", [](Message& m) { m.weights[3] = -1; }, "'0.weights'"},
-    {"HugeWeight", [](Message& m) { m.weights[3] = (1 << 24) + 1; }, "'0.weights'"},
+    {"HugeWeight", [](Message& m) { m.weights[3] = (1 << 24) + 1; },
+     "'0.clauses': found weight 16777217 of clause 3, expected at most 16777216"},
+    {"LargestWeight", [](Message& m) { m.weights[3] = INT32_MAX; }, "'0.clauses': found weight 2147483647"},
+    {"ClausesOfOneClassTooFew",
+     [](Message& m) {
+       m.clauses.resize(4);
+       m.weights.resize(4);
+     },
+     "'0.clauses'"},
+    {"ClausesOfOneClassTooMany",
+     [](Message& m) {
+       m.clauses.resize(12);
+       m.weights.resize(12, 1);
+     },
+     "expected 8 clauses of 6 literals"},
+    {"NoBytes", [](Message& m) { m.damage = [](Bytes& bytes) { bytes.clear(); }; },
+     "'0.clauses': found 0 bytes, expected 8 clauses"},
+    {"ByteMissing", [](Message& m) { m.damage = [](Bytes& bytes) { bytes.pop_back(); }; }, "checksum"},
+    {"TrailingByte", [](Message& m) { m.damage = [](Bytes& bytes) { bytes.push_back(0); }; }, "checksum"},
+    {"FlippedBit", [](Message& m) { m.damage = [](Bytes& bytes) { bytes[2] ^= 4; }; }, "checksum"},
     {"NotANumber", [](Message& m) { m.calibration[1] = std::numeric_limits<float>::quiet_NaN(); },
      "'0.calibration'"},
     {"Infinite", [](Message& m) { m.calibration[2] = -std::numeric_limits<float>::infinity(); },
      "'0.calibration'"},
-    {"WeightsOfAnotherShape",
-     [](Message& m) {
-       m.weights_shape = {4, 2};
-     },
-     "'0.weights'"},
-    {"ActionsOfAnotherShape",
-     [](Message& m) {
-       m.actions_shape = {2, 2, 2};
-     },
-     "'0.actions'"},
     {"CalibrationOfAnotherShape", [](Message& m) { m.calibration_shape = {4}; }, "'0.calibration'"},
-    {"StrayBit", [](Message& m) { m.actions[5] = 64; }, "past its 6 literals"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Spoilt, BadUploadTest, testing::ValuesIn(kSpoilers),
@@ -266,15 +278,61 @@ TEST(TsetlinClientTest, StopsWhenAsked) {
 // A machine that goes on from a broadcast is another one than a machine from scratch.
 TEST(TsetlinClientTest, GoesOnFromTheBroadcast) {
   const Dataset data = samples(60);
+  const ClauseLayout layout = hand_made::flat_layout(2 * kWidth);
   State broadcast;
-  pack_actions(BitMatrix(12, 6), "0.actions", {3, 4}, &broadcast);
-  broadcast.add("0.weights", {3, 4}, std::vector<int32_t>(12, 1000));
+  add_clauses(layout, {BitMatrix(12, 6), std::vector<int32_t>(12, 1000)}, "0.clauses", &broadcast);
   const auto client = make_tsetlin_client(recipe());
   const TsetlinUpload upload = read_upload(client->train(broadcast, data, context(0)), recipe());
   for (const int32_t weight : upload.banks[0][0].weights) EXPECT_NEAR(weight, 1000, 3 * 60);
   State other;
-  pack_actions(BitMatrix(12, 6), "0.actions", {3, 4}, &other);
-  EXPECT_THAT(error_text([&] { client->train(other, data, context(0)); }), HasSubstr("'0.weights'"));
+  add_clauses(layout, {BitMatrix(8, 6), std::vector<int32_t>(8, 1000)}, "0.clauses", &other);
+  EXPECT_THAT(error_text([&] { client->train(other, data, context(0)); }), HasSubstr("'0.clauses'"));
+}
+
+// A bank's clauses come reduced, so that none has a literal and its negation but the one that never fires.
+TEST(TsetlinClientTest, UploadsAreReduced) {
+  const TsetlinUpload upload = read_upload(train(samples(60), context(0)), recipe());
+  for (const ClassBank& bank : upload.banks[0]) {
+    BitMatrix reduced = bank.actions;
+    reduce_clauses(hand_made::flat_layout(2 * kWidth), &reduced);
+    EXPECT_EQ(bank.actions, reduced);
+  }
+}
+
+// A message may claim what it likes: what is allocated depends on the recipe and on the bytes that came.
+TEST(TsetlinClientTest, AClaimedBillionIsRefused) {
+  const Bytes good = encode(Message().state());
+  const std::string text(good.begin(), good.end());
+  const size_t at = text.find("\"shape\"", text.find("0.clauses"));
+  const size_t begin = text.find('[', at) + 1;
+  std::string claim = text;
+  claim.replace(begin, text.find(']', begin) - begin, "1000000000");
+  claim[0] = static_cast<char>(static_cast<uint8_t>(claim[0]) + claim.size() - text.size());
+  const std::string error = error_text([&] {
+    read_upload(decode({reinterpret_cast<const uint8_t*>(claim.data()), claim.size()}, "upload"), recipe());
+  });
+  EXPECT_THAT(error, HasSubstr("0.clauses"));
+  EXPECT_EQ(error.find('\n'), std::string::npos);
+}
+
+// The FedTMOS paper's own figures: 0.04, 0.048 and 0.568 MB.
+TEST(TsetlinClientTest, RawUploadAsThePaperCountsIt) {
+  Dataset mnist = hand_made::images(28, 10);
+  mnist.height = 28;
+  const auto bytes = [](const std::string& text, const Dataset& prototype) {
+    return raw_upload_bytes(read_tsetlin_recipe({Config::parse(text, "recipe.toml"), prototype, 0}));
+  };
+  EXPECT_EQ(bytes("[model]\nname = \"ctm\"\nclauses = 100\npatch = [10, 10]\n", mnist), 40'000u);
+  EXPECT_EQ(bytes("[model]\nname = \"ctm\"\nclauses = 200\npatch = [5, 5]\n", mnist), 48'000u);
+  Dataset cifar = hand_made::images(32, 10);
+  cifar.height = 32;
+  cifar.channels = 3;
+  const std::string colour = "booleanize = { kind = \"colour-thermometer\", levels = 8 }\nclauses = 200\n";
+  EXPECT_EQ(bytes("[model]\nname = \"ctm-composite\"\n[[model.member]]\nclauses = 200\npatch = [10, 10]\n"
+                  "[[model.member]]\n" +
+                      colour + "patch = [3, 3]\n[[model.member]]\n" + colour + "patch = [4, 4]\n",
+                  cifar),
+            568'000u);
 }
 
 }  // namespace

@@ -91,6 +91,12 @@ def main():
     save("safetensors", "two", tensors([("w", "F32", [2, 1], bytes(8)), ("b", "U8", [3], b"abc")], {"kind": "test"}))
     save("safetensors", "scalar", tensors([("n", "I64", [], bytes(8)), ("none", "U16", [0], b"")]))
 
+    # First the layout and what to do, then the number of clauses; see clauses_fuzz.cc.
+    save("clauses", "message", bytes([0, 1]) + bytes.fromhex("f3fffffffffc0000"))
+    save("clauses", "colours", bytes([2, 5]) + bytes(range(0, 250, 5)))
+    save("clauses", "unsigned", bytes([5, 3]) + bytes(20))
+    save("clauses", "literals", bytes([9, 0]) + bytes(i * 7 % 256 for i in range(200)))
+
 
 if __name__ == "__main__":
     main()

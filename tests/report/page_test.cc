@@ -27,6 +27,7 @@ RunFolder hostile_run() {
   s.client_class_counts = {{1, 2}, {3, 4}};
   s.accuracy = 0.875;
   s.upload_bytes_per_client = 48213;
+  s.upload_bytes_raw = 91234;
   s.wall_seconds = 26.4;
   run.recipe = kHostile + "</pre></details>";
   run.clients = {{.round = 1, .client = kHostile, .samples = 3}};
@@ -80,6 +81,7 @@ TEST(Page, IsWellFormed) {
 TEST(Page, ShowsNumbersForPeopleAndExactOnes) {
   const std::string page = report_page({hostile_run()});
   EXPECT_THAT(page, HasSubstr("<span title=\"48,213 bytes\">48.2 KB</span>"));
+  EXPECT_THAT(page, HasSubstr("<span title=\"91,234 bytes\">91.2 KB</span>"));
   EXPECT_THAT(page, HasSubstr("<span title=\"0.875\">87.50 %</span>"));
   EXPECT_THAT(page, HasSubstr("<span title=\"26.4 seconds\">26.4 s</span>"));
 }

@@ -134,9 +134,10 @@ TEST_F(ExperimentTest, SummaryHasAllItsFields) {
     EXPECT_TRUE(summary[name].is_string()) << name;
     EXPECT_NE(summary[name], "") << name;
   }
-  for (const char* name : {"clients", "rounds", "seed", "threads", "upload_bytes_per_client",
-                           "download_bytes_per_client", "total_upload_bytes", "model_bytes", "flops",
-                           "binary_ops", "train_samples", "peak_rss_bytes", "reused_uploads"}) {
+  for (const char* name :
+       {"clients", "rounds", "seed", "threads", "upload_bytes_per_client", "upload_bytes_raw",
+        "download_bytes_per_client", "total_upload_bytes", "model_bytes", "flops", "binary_ops",
+        "train_samples", "peak_rss_bytes", "reused_uploads"}) {
     EXPECT_TRUE(summary[name].is_number_unsigned()) << name;
   }
   for (const char* name :
@@ -162,6 +163,8 @@ TEST_F(ExperimentTest, SummaryHasAllItsFields) {
   EXPECT_EQ(summary["f1_micro"], summary["accuracy"]);
   EXPECT_EQ(summary["upload_bytes_per_client"].get<uint64_t>(),
             summary["total_upload_bytes"].get<uint64_t>() / 4);
+  // 10 clauses for each of 10 classes: a word for the weight, two for 2 * (8 + 16) literals.
+  EXPECT_EQ(summary["upload_bytes_raw"], 4 * 10 * 10 * 3);
   uint64_t uploaded = 0;
   for (const auto& entry : fs::directory_iterator(out_ / "run/checkpoint/round-00001")) {
     if (entry.path().extension() == ".safetensors") uploaded += entry.file_size();

@@ -1,6 +1,7 @@
 // FedTM (How et al., "FedTM: memory and communication efficient federated learning with Tsetlin machine",
 // ISTM 2023): round by round, the server takes the mean of the weights, weighted by samples of the class,
-// and the OR of the actions of the two clients with the most samples of it.
+// and the OR of the actions of the two clients with the most samples of it. Clients send reduced clauses and
+// train on from what became of them: a literal that others implied must be learned anew if it is to be there.
 
 #include <array>
 #include <optional>
@@ -9,7 +10,7 @@
 #include "bitfed/federated/methods/booleanizer_fit.h"
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/methods/tsetlin_server.h"
-#include "bitfed/tsetlin/packed_actions.h"
+#include "bitfed/tsetlin/clause_codec.h"
 
 namespace bitfed {
 namespace {
@@ -99,15 +100,13 @@ class FedtmServer : public ServerHalf {
     for (size_t s = 0; s < banks_.size(); ++s) {
       const size_t clauses = recipe_.specialists[s].options.clauses;
       const size_t classes = banks_[s].size();
-      BitMatrix actions(classes * clauses, banks_[s][0].actions.columns());
-      std::vector<int32_t> weights;
+      WeightedClauses whole{BitMatrix(classes * clauses, banks_[s][0].actions.columns()), {}};
       for (size_t label = 0; label < classes; ++label) {
-        std::copy_n(banks_[s][label].actions.row(0), clauses * actions.stride(),
-                    actions.row(label * clauses));
-        weights.insert(weights.end(), banks_[s][label].weights.begin(), banks_[s][label].weights.end());
+        const ClassBank& bank = banks_[s][label];
+        std::copy_n(bank.actions.row(0), clauses * bank.actions.stride(), whole.actions.row(label * clauses));
+        whole.weights.insert(whole.weights.end(), bank.weights.begin(), bank.weights.end());
       }
-      pack_actions(actions, fmt::format("{}.actions", s), {classes, clauses}, &state);
-      state.add(fmt::format("{}.weights", s), {classes, clauses}, weights);
+      add_clauses(layout(s), whole, clauses_name(s), &state);
     }
     return state;
   }
@@ -118,20 +117,26 @@ class FedtmServer : public ServerHalf {
     if (saved.tensors().empty()) return;
     start_banks();
     for (size_t s = 0; s < banks_.size(); ++s) {
-      const std::vector<uint64_t> shape = {banks_[s].size(), recipe_.specialists[s].options.clauses};
-      const size_t literals = recipe_.specialists[s].shape(recipe_.prototype).literals();
-      const BitMatrix actions = unpack_actions(saved, fmt::format("{}.actions", s), shape, literals);
-      const auto weights = saved.values<int32_t>(fmt::format("{}.weights", s), shape);
-      for (size_t label = 0; label < shape[0]; ++label) {
+      const size_t clauses = recipe_.specialists[s].options.clauses;
+      const auto [actions, weights] =
+          read_clauses(layout(s), banks_[s].size() * clauses, clauses_name(s), saved);
+      for (size_t label = 0; label < banks_[s].size(); ++label) {
         ClassBank& bank = banks_[s][label];
-        std::copy_n(actions.row(label * shape[1]), shape[1] * actions.stride(), bank.actions.row(0));
-        std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(label * shape[1]), shape[1],
+        std::copy_n(actions.row(label * clauses), clauses * actions.stride(), bank.actions.row(0));
+        std::copy_n(weights.begin() + static_cast<std::ptrdiff_t>(label * clauses), clauses,
                     bank.weights.begin());
       }
     }
   }
 
+  std::optional<uint64_t> raw_upload_bytes() const override { return bitfed::raw_upload_bytes(recipe_); }
+
  private:
+  ClauseLayout layout(size_t specialist) const {
+    const SpecialistSpec& spec = recipe_.specialists[specialist];
+    return clause_layout(spec.shape(recipe_.prototype), spec.booleanizer);
+  }
+
   void clear_tallies() {
     tallies_.assign(recipe_.specialists.size(), std::vector<ClassTally>(recipe_.prototype.class_count()));
   }

@@ -6,19 +6,16 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/methods/booleanizer_fit.h"
+#include "bitfed/tsetlin/clause_codec.h"
 #include "bitfed/tsetlin/compiled_clauses.h"
 #include "bitfed/tsetlin/machine.h"
-#include "bitfed/tsetlin/packed_actions.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 
 namespace bitfed {
 namespace {
 
-// Weights grow by at most one a sample and epoch; more is not a machine's work.
-constexpr int32_t kMaximumWeight = 1 << 24;
-
-std::string tensor_name(size_t specialist, const char* what) {
-  return fmt::format("{}.{}", specialist, what);
+std::string calibration_name(size_t specialist) {
+  return fmt::format("{}.calibration", specialist);
 }
 
 // Classes with their numbers of samples, those seen.
@@ -56,12 +53,28 @@ std::vector<float> calibrate(const TsetlinMachine& machine, const BitImages& ima
 }
 
 // A broadcast may carry a machine to go on from (see FedTM).
-void restart_from_broadcast(const State& broadcast, size_t specialist, TsetlinMachine* machine) {
-  const std::string actions = tensor_name(specialist, "actions");
-  if (!broadcast.has(actions)) return;
-  const std::vector<uint64_t> shape = {machine->class_count(), machine->options().clauses};
-  machine->restart_from(unpack_actions(broadcast, actions, shape, machine->shape().literals()),
-                        broadcast.values<int32_t>(tensor_name(specialist, "weights"), shape));
+void restart_from_broadcast(const State& broadcast, size_t specialist, const ClauseLayout& layout,
+                            TsetlinMachine* machine) {
+  if (!broadcast.has(clauses_name(specialist))) return;
+  const size_t count = machine->class_count() * machine->options().clauses;
+  const WeightedClauses clauses = read_clauses(layout, count, clauses_name(specialist), broadcast);
+  machine->restart_from(clauses.actions, clauses.weights);
+}
+
+// The clauses of these classes, as they are sent: reduced.
+WeightedClauses clauses_of(const TsetlinMachine& machine, const ClauseLayout& layout,
+                           const std::vector<uint16_t>& classes) {
+  const size_t clauses = machine.options().clauses;
+  WeightedClauses sent{BitMatrix(classes.size() * clauses, layout.literals()), {}};
+  for (size_t i = 0; i < classes.size(); ++i) {
+    for (size_t clause = 0; clause < clauses; ++clause) {
+      const size_t row = classes[i] * clauses + clause;
+      std::copy_n(machine.actions().row(row), sent.actions.stride(), sent.actions.row(i * clauses + clause));
+      sent.weights.push_back(std::abs(machine.votes()[row]));
+    }
+  }
+  reduce_clauses(layout, &sent.actions);
+  return sent;
 }
 
 class TsetlinClient : public ClientHalf {
@@ -92,7 +105,8 @@ class TsetlinClient : public ClientHalf {
     const SpecialistSpec& spec = recipe.specialists[index];
     const BitImages images = booleanize(spec.booleanizer, samples);
     TsetlinMachine machine(spec.options, spec.shape(samples), samples.class_count());
-    restart_from_broadcast(broadcast, index, &machine);
+    const ClauseLayout layout = clause_layout(machine.shape(), spec.booleanizer);
+    restart_from_broadcast(broadcast, index, layout, &machine);
     const RandomStream random = context.random.substream(index);
     const double share = 1.0 / static_cast<double>(recipe.specialists.size() * recipe.epochs);
     for (uint32_t epoch = 0; epoch < recipe.epochs; ++epoch) {
@@ -101,26 +115,12 @@ class TsetlinClient : public ClientHalf {
       if (context.trained) context.trained(images.count);
       if (context.progress) context.progress(static_cast<double>(index * recipe.epochs + epoch + 1) * share);
     }
-    add_banks(machine, index, classes, calibrate(machine, images, samples.labels), upload);
-  }
-
-  static void add_banks(const TsetlinMachine& machine, size_t index, const std::vector<uint16_t>& classes,
-                        const std::vector<float>& means, State* upload) {
-    const size_t clauses = machine.options().clauses;
-    BitMatrix actions(classes.size() * clauses, machine.shape().literals());
-    std::vector<int32_t> weights;
+    add_clauses(layout, clauses_of(machine, layout, classes), clauses_name(index), upload);
+    const std::vector<float> means = calibrate(machine, images, samples.labels);
     std::vector<float> calibration;
-    for (size_t i = 0; i < classes.size(); ++i) {
-      for (size_t clause = 0; clause < clauses; ++clause) {
-        const size_t row = classes[i] * clauses + clause;
-        std::copy_n(machine.actions().row(row), actions.stride(), actions.row(i * clauses + clause));
-        weights.push_back(std::abs(machine.votes()[row]));
-      }
-      calibration.insert(calibration.end(), {means[2u * classes[i]], means[2u * classes[i] + 1]});
-    }
-    pack_actions(actions, tensor_name(index, "actions"), {classes.size(), clauses}, upload);
-    upload->add(tensor_name(index, "weights"), {classes.size(), clauses}, weights);
-    upload->add(tensor_name(index, "calibration"), {classes.size(), 2}, calibration);
+    for (const uint16_t label : classes)
+      calibration.insert(calibration.end(), {means[2u * label], means[2u * label + 1]});
+    upload->add(calibration_name(index), {classes.size(), 2}, calibration);
   }
 
   TsetlinRecipe recipe_;
@@ -130,6 +130,19 @@ class TsetlinClient : public ClientHalf {
 
 uint64_t TsetlinUpload::total_samples() const {
   return std::accumulate(samples.begin(), samples.end(), uint64_t{0});
+}
+
+std::string clauses_name(size_t specialist) {
+  return fmt::format("{}.clauses", specialist);
+}
+
+uint64_t raw_upload_bytes(const TsetlinRecipe& recipe) {
+  uint64_t bytes = 0;
+  for (const SpecialistSpec& spec : recipe.specialists) {
+    const size_t words = 1 + (spec.shape(recipe.prototype).literals() + 31) / 32;
+    bytes += 4 * recipe.prototype.class_count() * spec.options.clauses * words;
+  }
+  return bytes;
 }
 
 TsetlinRecipe read_tsetlin_recipe(const MethodContext& context) {
@@ -161,22 +174,17 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
   if (held == 0) throw input_error("tensor 'classes': found none, expected at least one class");
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
     const size_t clauses = recipe.specialists[s].options.clauses;
-    const size_t literals = recipe.specialists[s].shape(recipe.prototype).literals();
-    const BitMatrix actions = unpack_actions(message, tensor_name(s, "actions"), {held, clauses}, literals);
-    const auto weights = message.values<int32_t>(tensor_name(s, "weights"), {held, clauses});
-    const auto calibration = message.values<float>(tensor_name(s, "calibration"), {held, 2});
-    const auto good_weight = [](int32_t weight) { return weight >= 1 && weight <= kMaximumWeight; };
-    if (!std::all_of(weights.begin(), weights.end(), good_weight)) {
-      throw input_error("tensor '{}': expected weights from 1 to {}", tensor_name(s, "weights"),
-                        kMaximumWeight);
-    }
+    const ClauseLayout layout =
+        clause_layout(recipe.specialists[s].shape(recipe.prototype), recipe.specialists[s].booleanizer);
+    const auto [actions, weights] = read_clauses(layout, held * clauses, clauses_name(s), message);
+    const auto calibration = message.values<float>(calibration_name(s), {held, 2});
     if (!std::all_of(calibration.begin(), calibration.end(),
                      [](float mean) { return std::isfinite(mean); })) {
-      throw input_error("tensor '{}': expected finite numbers", tensor_name(s, "calibration"));
+      throw input_error("tensor '{}': expected finite numbers", calibration_name(s));
     }
     std::vector<ClassBank>& banks = upload.banks.emplace_back(held);
     for (size_t i = 0; i < held; ++i) {
-      banks[i].actions = BitMatrix(clauses, literals);
+      banks[i].actions = BitMatrix(clauses, layout.literals());
       std::copy_n(actions.row(i * clauses), clauses * actions.stride(), banks[i].actions.row(0));
       banks[i].weights.assign(weights.begin() + static_cast<std::ptrdiff_t>(i * clauses),
                               weights.begin() + static_cast<std::ptrdiff_t>((i + 1) * clauses));

@@ -13,7 +13,8 @@ namespace bitfed {
 
 // The client half that all Tsetlin methods share: train every specialist for some epochs, from the
 // broadcast's model where there is one, and upload what the machines learned of the classes that this
-// client has seen. Because it is one half, the one-shot methods can be compared on the same uploads.
+// client has seen, its clauses reduced to the literals that matter. Because it is one half, the one-shot
+// methods can be compared on the same uploads.
 
 // What one specialist learned of one class.
 struct ClassBank {
@@ -44,7 +45,14 @@ TsetlinRecipe read_tsetlin_recipe(const MethodContext& context);
 std::unique_ptr<ClientHalf> make_tsetlin_client(const TsetlinRecipe& recipe);
 
 // The key of this half; see Method::client_key.
-inline constexpr const char* kTsetlinClientKey = "tsetlin-1";
+inline constexpr const char* kTsetlinClientKey = "tsetlin-2";
+
+// The tensor that holds a specialist's clauses, in uploads and broadcasts.
+std::string clauses_name(size_t specialist);
+
+// An upload of all classes as the FedTMOS paper counts it: per clause four bytes for the weight, and a bit
+// for each literal in whole words of four bytes. To compare what is really sent with.
+uint64_t raw_upload_bytes(const TsetlinRecipe& recipe);
 
 // The upload in a client's message, or an input_error for anything that does not fit the recipe.
 TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe);

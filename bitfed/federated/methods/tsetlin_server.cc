@@ -65,6 +65,8 @@ class OneShotServer : public ServerHalf {
 
   std::vector<std::string> notes() const override { return notes_; }
 
+  std::optional<uint64_t> raw_upload_bytes() const override { return bitfed::raw_upload_bytes(recipe_); }
+
  private:
   TsetlinRecipe recipe_;
   Fuse fuse_;
