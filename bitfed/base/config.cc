@@ -261,6 +261,11 @@ bool Config::has(std::string_view key) const {
   return document_->read(full_path(key)) != nullptr;
 }
 
+bool Config::is_text(std::string_view key) const {
+  const toml::node* node = document_->read(full_path(key));
+  return node != nullptr && node->is_string();
+}
+
 Config Config::section(std::string_view key) const {
   const Path path = full_path(key);
   if (const toml::node* node = document_->read(path); node != nullptr && !node->is_table()) {
@@ -368,6 +373,27 @@ std::vector<int64_t> Config::integers(std::string_view key, const std::vector<in
   }
   toml::array recorded;
   for (const int64_t value : values) recorded.push_back(value);
+  document_->record(path, std::move(recorded));
+  return values;
+}
+
+std::vector<double> Config::numbers(std::string_view key, const std::vector<double>& fallback, double least,
+                                    double most) const {
+  const Path path = full_path(key);
+  std::vector<double> values = fallback;
+  if (const toml::node* node = document_->read(path)) {
+    const std::string expected = fmt::format("an array of numbers from {} to {}", least, most);
+    const toml::array* array = node->as_array();
+    if (array == nullptr) throw document_->wrong(path, *node, expected);
+    values.clear();
+    for (const toml::node& element : *array) {
+      const auto found = element.is_number() ? element.value<double>() : std::nullopt;
+      if (!found || !(*found >= least && *found <= most)) throw document_->wrong(path, element, expected);
+      values.push_back(*found);
+    }
+  }
+  toml::array recorded;
+  for (const double value : values) recorded.push_back(value);
   document_->record(path, std::move(recorded));
   return values;
 }

@@ -25,6 +25,8 @@ class Config {
   void set(std::string_view key, std::string_view value);
 
   bool has(std::string_view key) const;
+  // Whether the key is there and a text: for values that are a number or a word.
+  bool is_text(std::string_view key) const;
   // A table within this one; reads of an absent one give the defaults.
   Config section(std::string_view key) const;
   // The tables of an array of tables, [[like.this]]; none if absent.
@@ -39,6 +41,8 @@ class Config {
                      std::span<const std::string> known) const;
   std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& fallback, int64_t least,
                                 int64_t most) const;
+  std::vector<double> numbers(std::string_view key, const std::vector<double>& fallback, double least,
+                              double most) const;
   // The same reads without a fallback: an absent key is an error.
   std::string required_text(std::string_view key) const;
 
