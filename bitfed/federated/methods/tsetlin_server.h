@@ -15,9 +15,9 @@ namespace bitfed {
 // What the servers of the Tsetlin methods have in common.
 
 // How a composite's sums are made comparable. The FedTMOS paper adds up s_m(x), the sums themselves; it
-// clamps to ±T for training alone. The authors' code clamps when it predicts too, and divides by the span
-// over the whole test set. The sums of machines that have learned their classes exceed T, and clamped they
-// tie.
+// clamps to ±T for training alone. The library under the authors' code clamps when it predicts too, and the
+// code divides by the span over the whole test set. The sums of machines that have learned their classes
+// exceed T, and clamped they tie.
 enum class Normalise {
   kFixed,  // the sums, divided by T
   kBatch,  // as the authors' code does
