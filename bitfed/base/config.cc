@@ -291,6 +291,11 @@ bool Config::has(std::string_view key) const {
   return document_->read(full_path(key)) != nullptr;
 }
 
+bool Config::is_text(std::string_view key) const {
+  const toml::node* node = document_->read(full_path(key));
+  return node != nullptr && node->is_string();
+}
+
 Config Config::section(std::string_view key) const {
   const Path path = full_path(key);
   if (const toml::node* node = document_->read(path); node != nullptr && !node->is_table()) {
@@ -390,9 +395,10 @@ std::vector<int64_t> Config::integers(std::string_view key, const std::vector<in
   });
 }
 
-std::vector<double> Config::numbers(std::string_view key, double least, double most) const {
+std::vector<double> Config::numbers(std::string_view key, const std::vector<double>& fallback, double least,
+                                    double most) const {
   const std::string expected = fmt::format("an array of numbers from {} to {}", least, most);
-  return document_->read_all(full_path(key), std::vector<double>(), expected, [&](const toml::node& element) {
+  return document_->read_all(full_path(key), fallback, expected, [&](const toml::node& element) {
     const auto found = element.is_number() ? element.value<double>() : std::nullopt;
     return found && *found >= least && *found <= most ? found : std::nullopt;
   });

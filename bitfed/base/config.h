@@ -27,6 +27,8 @@ class Config {
   void set_all(std::span<const std::string> assignments);
 
   bool has(std::string_view key) const;
+  // Whether the key is there and a text: for values that are a number or a word.
+  bool is_text(std::string_view key) const;
   // A table within this one; reads of an absent one give the defaults.
   Config section(std::string_view key) const;
   // The tables of an array of tables, [[like.this]]; none if absent.
@@ -41,9 +43,9 @@ class Config {
                      std::span<const std::string> known) const;
   std::vector<int64_t> integers(std::string_view key, const std::vector<int64_t>& fallback, int64_t least,
                                 int64_t most) const;
-  // None where the key is absent.
-  std::vector<double> numbers(std::string_view key, double least, double most) const;
-  std::vector<std::string> texts(std::string_view key) const;
+  std::vector<double> numbers(std::string_view key, const std::vector<double>& fallback, double least,
+                              double most) const;
+  std::vector<std::string> texts(std::string_view key) const;  // none where the key is absent
   // The same reads without a fallback: an absent key is an error.
   std::string required_text(std::string_view key) const;
 

@@ -98,7 +98,7 @@ void check_against(const Config& definition, const std::vector<PaperColumn>& col
 
 std::optional<PaperFigure> read_figure(const Config& paper, const PaperColumn& column) {
   if (!column.against.empty() || !paper.has(column.key)) return std::nullopt;
-  const std::vector<double> values = paper.numbers(column.key, 0, kMostFigure);
+  const std::vector<double> values = paper.numbers(column.key, {}, 0, kMostFigure);
   if (values.empty() || values.size() > 2) {
     throw input_error("{}: found {} numbers, expected [mean] or [mean, deviation]", paper.where(column.key),
                       values.size());

@@ -42,18 +42,22 @@ TEST(Config, ReadsWhatIsThere) {
   EXPECT_EQ(config.section("model").number("clauses", 1, 0, 1e9), 200.0);  // whole numbers are numbers
   EXPECT_TRUE(config.section("model").flag("fast", false));
   EXPECT_THAT(config.section("model").integers("patch", {}, 1, 9), ElementsAre(5, 3));
+  EXPECT_THAT(config.section("model").numbers("patch", {}, 1, 9), ElementsAre(5.0, 3.0));
   const std::vector<std::string> kinds = {"iid", "dirichlet"};
   EXPECT_EQ(config.section("data").section("partition").choice("kind", "iid", kinds), "dirichlet");
   EXPECT_TRUE(config.has("seed"));
+  EXPECT_TRUE(config.is_text("name"));
+  EXPECT_FALSE(config.is_text("seed"));
+  EXPECT_FALSE(config.is_text("nothing"));
 }
 
 TEST(Config, ReadsArraysOfNumbersAndTexts) {
   const Config config = recipe("figures = [1, 2.5]\nnotes = ['a', 'b']\n");
-  EXPECT_THAT(config.numbers("figures", 0, 9), ElementsAre(1, 2.5));
+  EXPECT_THAT(config.numbers("figures", {}, 0, 9), ElementsAre(1, 2.5));
   EXPECT_THAT(config.texts("notes"), ElementsAre("a", "b"));
-  EXPECT_TRUE(config.numbers("none", 0, 9).empty());
+  EXPECT_TRUE(config.numbers("none", {}, 0, 9).empty());
   EXPECT_TRUE(config.texts("nothing").empty());
-  EXPECT_EQ(error_text([&] { config.numbers("figures", 0, 2); }),
+  EXPECT_EQ(error_text([&] { config.numbers("figures", {}, 0, 2); }),
             "recipe.toml: line 1: figures: found 2.5, expected an array of numbers from 0 to 2");
   EXPECT_EQ(error_text([&] { config.texts("figures"); }),
             "recipe.toml: line 1: figures: found 1, expected an array of texts in quotes");
@@ -82,6 +86,7 @@ TEST(Config, AbsentKeysAndTablesGiveTheDefaults) {
   EXPECT_EQ(absent.number("rate", 0.25, 0, 1), 0.25);
   EXPECT_TRUE(absent.flag("nesterov", true));
   EXPECT_THAT(absent.integers("sizes", {1, 2}, 0, 9), ElementsAre(1, 2));
+  EXPECT_THAT(absent.numbers("shares", {0.5}, 0, 9), ElementsAre(0.5));
   EXPECT_EQ(absent.choice("kind", "sgd", kinds), "sgd");
   EXPECT_TRUE(config.sections("stage").empty());
   EXPECT_FALSE(config.has("client"));
@@ -123,6 +128,8 @@ TEST(Config, RangesIncludeTheirEnds) {
   EXPECT_THAT(error_text([&] { model.number("rate", 0, 0.6, 1); }), HasSubstr("found 0.5"));
   EXPECT_THAT(error_text([&] { model.number("rate", 0, 0, 0.4); }), HasSubstr("from 0 to 0.4"));
   EXPECT_THAT(error_text([&] { model.integers("patch", {}, 4, 9); }), HasSubstr("found 3"));
+  EXPECT_THAT(error_text([&] { model.numbers("patch", {}, 3.5, 9); }),
+              HasSubstr("found 3, expected an array of numbers from 3.5 to 9"));
   const Config odd = recipe("x = nan\ny = inf\nz = 9223372036854775807");
   EXPECT_THAT(error_text([&] { odd.number("x", 0, 0, 1); }), HasSubstr("line 1: x: found nan"));
   EXPECT_THAT(error_text([&] { odd.number("y", 0, 0, 1); }), HasSubstr("line 2: y: found inf"));

@@ -1,7 +1,9 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "tests/federated/hand_made.h"
@@ -43,22 +45,34 @@ std::vector<float> all_scores(const TsetlinModel& model) {
   return model.scores(hand_made::images(kWidth, model.class_count(), hand_made::all_images(kWidth)), pool);
 }
 
-// The sum of a bank's `share` heaviest clauses of each polarity for one image, by the definition.
-double pruned_sum(const Bank& bank, size_t share, const std::vector<int>& image) {
+// What the `share` heaviest clauses of each polarity of a bank say in the common unit, by the definition: 1
+// for the holder's own samples of the class, 0 for its others. Empty clauses are none.
+template <typename Fires>
+double calibrated(const Bank& bank, size_t share, double threshold, const Fires& fires_for) {
   double sum = 0;
+  double left[2] = {1, 1};
   for (const size_t polarity : {0u, 1u}) {
     std::vector<size_t> own;
+    double all = 0;
+    double kept = 0;
     for (size_t i = polarity; i < bank.weights.size(); i += 2) {
-      if (!bank.clauses[i].empty()) own.push_back(i);
+      if (bank.clauses[i].empty()) continue;
+      own.push_back(i);
+      all += bank.weights[i];
     }
     for (size_t rank = 0; rank < share && !own.empty(); ++rank) {
       const auto heaviest = std::max_element(
           own.begin(), own.end(), [&](size_t a, size_t b) { return bank.weights[a] < bank.weights[b]; });
-      if (fires(bank.clauses[*heaviest], image)) sum += (polarity == 0 ? 1 : -1) * bank.weights[*heaviest];
+      kept += bank.weights[*heaviest];
+      if (fires_for(bank.clauses[*heaviest])) sum += (polarity == 0 ? 1 : -1) * bank.weights[*heaviest];
       own.erase(heaviest);
     }
+    if (all > 0) left[polarity] = kept / all;
   }
-  return sum;
+  const auto shrunk = [&](double mean) { return mean * (mean > 0 ? left[0] : left[1]); };
+  const double low = shrunk(bank.negative_mean);
+  const double spread = std::max(shrunk(bank.positive_mean) - low, threshold * (left[0] + left[1]) / 2);
+  return (sum - low) / spread;
 }
 
 // The score of one class for one image: docs/methods/fedtm-bank.md.
@@ -69,9 +83,8 @@ double naive_score(const std::vector<Bank>& holders, size_t budget, double thres
   double weight = 0;
   for (const Bank& bank : holders) {
     const double trust = bank.samples / (bank.samples + 100.0);
-    const double low = bank.negative_mean;
-    const double spread = std::max<double>(bank.positive_mean - low, threshold);
-    score += trust * ((pruned_sum(bank, share, image) - low) / spread - 0.5);
+    const auto fires_for = [&](const std::vector<size_t>& clause) { return fires(clause, image); };
+    score += trust * (calibrated(bank, share, threshold, fires_for) - 0.5);
     weight += trust;
   }
   return score / weight;
@@ -124,6 +137,180 @@ TEST(FedtmBankTest, FoldedScoreIsTheFormula) {
   }
 }
 
+// One machine of a composite over images of kWidth pixels in a row; a patch of the whole width is flat.
+struct Machine {
+  size_t patch;
+  size_t clauses;
+  int threshold;
+  double models;
+};
+
+// Whether a clause holds in any patch, by the definition: the literals are the thermometer of the patch's
+// position, its pixels, and the negations of both. An empty clause is silent.
+bool fires_somewhere(const std::vector<size_t>& literals, const std::vector<int>& image, size_t patch) {
+  const size_t positions = image.size() - patch + 1;
+  const auto holds_at = [&](size_t x) {
+    std::vector<int> features;
+    for (size_t t = 0; t + 1 < positions; ++t) features.push_back(x > t);
+    features.insert(features.end(), image.begin() + static_cast<std::ptrdiff_t>(x),
+                    image.begin() + static_cast<std::ptrdiff_t>(x + patch));
+    return fires(literals, features);
+  };
+  for (size_t x = 0; x < positions; ++x) {
+    if (holds_at(x)) return true;
+  }
+  return false;
+}
+
+// The unfolded form: every holder's own pruned bank, its sum put into the common unit, and the trusted mean
+// over the holders, each step as docs/methods/fedtm-bank.md has it and none of it folded.
+double unfolded_score(const Machine& machine, const Clients& clients, uint16_t label,
+                      const std::vector<int>& image) {
+  std::vector<const Bank*> taught;
+  std::vector<const Bank*> alone;
+  for (const std::vector<Bank>& banks : clients) {
+    for (const Bank& bank : banks) {
+      if (bank.label != label || bank.positive_mean <= bank.negative_mean) continue;
+      (banks.size() > 1 ? taught : alone).push_back(&bank);
+    }
+  }
+  const std::vector<const Bank*>& holders = taught.empty() ? alone : taught;
+  const size_t budget = static_cast<size_t>(machine.models * static_cast<double>(machine.clauses));
+  double trust = 0;
+  double score = 0;
+  for (const Bank* bank : holders) {
+    const double weight = bank->samples / (bank->samples + 100.0);
+    const auto fires_for = [&](const std::vector<size_t>& clause) {
+      return fires_somewhere(clause, image, machine.patch);
+    };
+    score += weight * (calibrated(*bank, budget / holders.size() / 2, machine.threshold, fires_for) - 0.5);
+    trust += weight;
+  }
+  return score / trust;
+}
+
+std::string recipe_of(const std::vector<Machine>& machines) {
+  std::string text = "[model]\nname = \"ctm-composite\"\n";
+  std::string models;
+  for (const Machine& machine : machines) {
+    text += fmt::format("[[model.member]]\nclauses = {}\nthreshold = {}\npatch = [1, {}]\n", machine.clauses,
+                        machine.threshold, machine.patch);
+    models += fmt::format("{}{}", models.empty() ? "" : ", ", machine.models);
+  }
+  if (machines.size() > 1) models = "[" + models + "]";
+  return text + "[method]\nname = \"fedtm-bank\"\nserver_models = " + models + "\n";
+}
+
+// One upload of a client that has a list of banks for each machine.
+State upload_of_all(const std::vector<std::vector<Bank>>& machines) {
+  State upload = upload_of(machines[0], kLiterals);
+  for (size_t s = 1; s < machines.size(); ++s) {
+    const State other = upload_of(machines[s], kLiterals);
+    for (Tensor tensor : other.tensors()) {
+      if (!tensor.name.starts_with("0.")) continue;
+      tensor.name[0] = static_cast<char>('0' + s);
+      upload.add(std::move(tensor));
+    }
+  }
+  return upload;
+}
+
+// Five classes. Client i lacks class i; the last one has seen nothing but class 0. Some banks cannot tell
+// their class from others. All machines of a client have seen the same samples.
+std::vector<Clients> random_federation(const std::vector<Machine>& machines, uint64_t seed) {
+  RandomStream random({seed, "unfolded"});
+  std::vector<Clients> by_machine(machines.size(), Clients(6));
+  for (size_t client = 0; client < 6; ++client) {
+    for (uint16_t label = 0; label < 5; ++label) {
+      if (client < 5 ? label == client : label != 0) continue;
+      const uint32_t samples = 1 + random.below(900);
+      for (size_t s = 0; s < machines.size(); ++s) {
+        Bank bank = random_bank(label, machines[s].clauses, random);
+        bank.samples = samples;
+        if (client % 4 == 2 && random.below(3) == 0) bank.positive_mean = bank.negative_mean - 1;
+        by_machine[s][client].push_back(bank);
+      }
+    }
+  }
+  return by_machine;
+}
+
+// What rounding may change: half a unit of the integers for every clause and for the bias, and what a float
+// keeps of a machine's sum and of the sum over machines.
+double rounding_bound(const TsetlinMember& member, double score) {
+  return (static_cast<double>(member.clauses) + 1) / 2 / member.scale + std::abs(score) * 0x1p-22;
+}
+
+// The one machine that the server makes says what the holders' banks say, for one machine and for composites,
+// and chooses the same class wherever the two best scores differ by more than the rounding.
+TEST(FedtmBankTest, FoldedEqualsUnfoldedWithinItsRounding) {
+  const std::vector<std::vector<Machine>> models = {
+      {{.patch = 4, .clauses = 12, .threshold = 25, .models = 2}},
+      {{.patch = 2, .clauses = 20, .threshold = 10, .models = 0.5}},
+      {{.patch = 2, .clauses = 12, .threshold = 25, .models = 1.5},
+       {.patch = 4, .clauses = 30, .threshold = 5, .models = 1},
+       {.patch = 2, .clauses = 8, .threshold = 40, .models = 4}}};
+  const auto images = hand_made::all_images(kWidth);
+  size_t decided = 0;
+  size_t samples = 0;
+  for (uint64_t seed = 0; seed < 8; ++seed) {
+    for (const std::vector<Machine>& machines : models) {
+      const std::vector<Clients> banks = random_federation(machines, seed);
+      std::vector<State> uploads;
+      for (size_t client = 0; client < 6; ++client) {
+        std::vector<std::vector<Bank>> own;
+        for (const Clients& clients : banks) own.push_back(clients[client]);
+        uploads.push_back(upload_of_all(own));
+      }
+      const auto method = hand_made::method_of(recipe_of(machines), hand_made::images(kWidth, 5));
+      const auto model = hand_made::fuse(*method->make_server(), uploads);
+      ASSERT_EQ(model->members().size(), machines.size());
+      ThreadPool pool(1);
+      const Dataset data = hand_made::images(kWidth, 5, images);
+      const std::vector<float> folded = model->scores(data, pool);
+      const std::vector<uint16_t> chosen = predict(*model, data, pool);
+      for (size_t i = 0; i < images.size(); ++i, ++samples) {
+        std::vector<double> unfolded(5);
+        double bound = 0;
+        for (uint16_t label = 0; label < 5; ++label) {
+          double own_bound = 0;
+          for (size_t s = 0; s < machines.size(); ++s) {
+            const double score = unfolded_score(machines[s], banks[s], label, images[i]);
+            unfolded[label] += score;
+            own_bound += rounding_bound(model->members()[s], score);
+          }
+          ASSERT_LT(own_bound, 1e-4);
+          ASSERT_NEAR(folded[i * 5 + label], unfolded[label], own_bound) << seed << " " << i << " " << label;
+          bound = std::max(bound, own_bound);
+        }
+        const auto best = std::max_element(unfolded.begin(), unfolded.end());
+        const auto label = static_cast<uint16_t>(best - unfolded.begin());
+        const double most = *best;
+        *best = -1e9;
+        if (most - *std::max_element(unfolded.begin(), unfolded.end()) <= 2 * bound) continue;
+        ++decided;
+        EXPECT_EQ(chosen[i], label);
+      }
+    }
+  }
+  EXPECT_GT(decided, samples * 9 / 10);
+}
+
+// A quarter of a machine of twelve clauses: three, of which a pair fits. Never less than a pair.
+TEST(FedtmBankTest, FractionsOfAMachine) {
+  RandomStream random({5, "fraction"});
+  const std::vector<State> uploads = {
+      upload_of({random_bank(0, 12, random), random_bank(1, 12, random)}, kLiterals)};
+  const auto clauses = [&](double models) {
+    const std::vector<Machine> machine = {{.patch = 4, .clauses = 12, .threshold = 5, .models = models}};
+    const auto method = hand_made::method_of(recipe_of(machine), hand_made::images(kWidth, 2));
+    return hand_made::fuse(*method->make_server(), uploads)->members()[0].clauses;
+  };
+  EXPECT_EQ(clauses(0.25), 2u);
+  EXPECT_EQ(clauses(0.5), 6u);
+  EXPECT_EQ(clauses(0.02), 2u);
+}
+
 // Weight 1/2 at a hundred samples, 3/4 at three hundred: of the one holder's view 2/5, of the other's 3/5.
 TEST(FedtmBankTest, ScoreByHand) {
   const Bank other{.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{0}, {1}}};
@@ -157,11 +344,31 @@ TEST(FedtmBankTest, PruningKeepsTheHeaviestOfEachPolarity) {
   EXPECT_THAT(literals_of(member, 0, 1), ElementsAre(1));
   EXPECT_THAT(literals_of(member, 0, 2), ElementsAre(2));
   EXPECT_THAT(literals_of(member, 0, 3), ElementsAre(1));
-  EXPECT_NEAR(member.weights[0] / member.scale, 3.5, 1e-6);
-  EXPECT_NEAR(member.weights[1] / member.scale, -4.5, 1e-6);
+  // 7 of 17 are left for, 9 of 17 against: T, which is 1, shrinks to 8 / 17 and is more than mu+ times 7
+  // / 17.
+  EXPECT_NEAR(member.weights[0] / member.scale, 3.5 * 17 / 8, 1e-5);
+  EXPECT_NEAR(member.weights[1] / member.scale, -4.5 * 17 / 8, 1e-5);
   // Alone it has room for all: the five that are not empty.
   const auto one = fold({{bank, other}}, 2, 1);
   EXPECT_EQ(one->members()[0].clauses, 5u);
+}
+
+// What pruning takes from the sums it takes from mu+ and mu- too: with half the weight of each polarity gone,
+// a sample on which all that is left for the class fires still scores as one of the holder's own.
+TEST(FedtmBankTest, CalibrationFollowsThePruning) {
+  const Bank bank{.label = 0,
+                  .samples = 100,
+                  .weights = {30, 20, 30, 20},
+                  .clauses = {{0}, {1}, {0}, {1}},
+                  .positive_mean = 60,
+                  .negative_mean = -40};
+  Bank other = bank;
+  other.label = 1;
+  for (const int models : {1, 2}) {  // two holders: half of each bank, or all of it
+    const std::vector<float> scores = all_scores(*fold({{bank, other}, {bank, other}}, 2, models));
+    EXPECT_NEAR(scores[2 * 1], 0.5, 1e-5) << models;   // pixel 0 alone
+    EXPECT_NEAR(scores[2 * 2], -0.5, 1e-5) << models;  // pixel 1 alone
+  }
 }
 
 TEST(FedtmBankTest, HoldersWithoutNegativesSpeakOnlyIfNobodyElseDoes) {

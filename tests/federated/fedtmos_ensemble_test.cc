@@ -29,8 +29,8 @@ std::vector<State> uploads() {
           client({{.label = 0, .samples = 4, .weights = {8, 1}, .clauses = {{0, 1}, {}}}})};
 }
 
-std::unique_ptr<TsetlinModel> ensemble(const std::vector<State>& messages) {
-  const auto method = hand_made::method_of(kRecipe, hand_made::images(2, 3));
+std::unique_ptr<TsetlinModel> ensemble(const std::vector<State>& messages, const std::string& more = "") {
+  const auto method = hand_made::method_of(kRecipe + more, hand_made::images(2, 3));
   return hand_made::fuse(*method->make_server(), messages);
 }
 
@@ -46,18 +46,27 @@ TEST(FedtmosEnsembleTest, OneMachinePerClientAsItWasUploaded) {
   EXPECT_THAT(weights_of(second, 0), ElementsAre(8, -1));
   EXPECT_THAT(weights_of(second, 1), Each(0));
   EXPECT_THAT(literals_of(second, 0, 0), ElementsAre(0, 1));
-  EXPECT_EQ(first.clamp, 20);
+  EXPECT_EQ(first.clamp, 0);
   EXPECT_EQ(first.scale, 20);
 }
 
 TEST(FedtmosEnsembleTest, ScoresByHand) {
   const auto model = ensemble(uploads());
   ThreadPool pool(1);
-  // Literals: 0 = first pixel, 1 = second, 2 and 3 their negations. In the second image -30 + 5 is
-  // clamped to -20. The empty clause is silent.
+  // Literals: 0 = first pixel, 1 = second, 2 and 3 their negations. The empty clause is silent.
   const Dataset data = hand_made::images(2, 3, {{1, 1}, {1, 0}, {0, 0}});
   EXPECT_THAT(model->scores(data, pool),
-              ElementsAre((5 + 8) / 20.0f, -3 / 20.0f, 0, -1, 0, 0, -1, 2 / 20.0f, 0));
+              ElementsAre((5 + 8) / 20.0f, -3 / 20.0f, 0, (5 - 30) / 20.0f, 0, 0, -30 / 20.0f, 2 / 20.0f, 0));
+}
+
+// As the authors' code: clamped to ±20, then divided by the span over all three samples, 5 - -20 in the first
+// machine and 8 - 0 in the second.
+TEST(FedtmosEnsembleTest, BatchScoresByHand) {
+  const auto model = ensemble(uploads(), "normalise = \"batch\"\n");
+  ThreadPool pool(1);
+  const Dataset data = hand_made::images(2, 3, {{1, 1}, {1, 0}, {0, 0}});
+  EXPECT_THAT(model->scores(data, pool),
+              ElementsAre(5 / 25.0f + 8 / 8.0f, -3 / 25.0f, 0, -20 / 25.0f, 0, 0, -20 / 25.0f, 2 / 25.0f, 0));
 }
 
 TEST(FedtmosEnsembleTest, OrderOfArrivalDoesNotMatter) {

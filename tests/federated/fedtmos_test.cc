@@ -138,6 +138,21 @@ TEST(FedtmosTest, RegroupingByHand) {
   }
 }
 
+// Four clusters of one class each, two models: P = {A0} with 4 samples, Q = {B0} with 9, R = {C1} and
+// S = {D1} with 5 each. The most samples first: Q opens model 0, whatever numbers k-means gives; then R and
+// S, the two ties, and P goes last, to the model that still lacks class 0.
+TEST(FedtmosTest, AmongEqualClustersTheMostSamplesComeFirst) {
+  const std::vector<State> uploads = {client({flat_bank(0, 4, 100)}), client({flat_bank(0, 9, 500)}),
+                                      client({flat_bank(1, 5, 2000)}), client({flat_bank(1, 5, 9000)})};
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    const auto method = hand_made::method_of(unscaled(2, 4), hand_made::images(kWidth, kClasses), seed);
+    const auto model = hand_made::fuse(*method->make_server(), uploads);
+    ASSERT_EQ(model->members().size(), 2u);
+    EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(500, -500));
+    EXPECT_THAT(weights_of(model->members()[1], 0), ElementsAre(100, -100));
+  }
+}
+
 // P = {A0} and Q = {B0, C0, B1}: at C0's turn both models hold class 0 and as many clusters; the lower
 // index wins. B1 then goes where class 0 is not Q alone: model 0.
 TEST(FedtmosTest, EqualModelsTheFirstWins) {
@@ -181,16 +196,17 @@ TEST(FedtmosTest, OrOfTheTopTwo) {
 TEST(FedtmosTest, ScoresByHandAndAbsentClassesScoreZero) {
   const auto model = fuse(unscaled(1), {client({flat_bank(0, 1, 300), flat_bank(2, 3, 4000)})});
   ThreadPool pool(1);
-  // Clause 0 wants pixel 0, clause 1 (against) pixel 1; class 2's 3000 is clamped to the threshold.
+  // Clause 0 wants pixel 0, clause 1 (against) pixel 1; class 2's 3000 stands, though it exceeds T.
   const Dataset data = hand_made::images(kWidth, kClasses, {{1, 0, 0}, {0, 1, 0}, {1, 1, 1}, {0, 0, 1}});
-  EXPECT_THAT(model->scores(data, pool), ElementsAre(75 / kThreshold, 0, 1,    //
-                                                     -75 / kThreshold, 0, -1,  //
+  EXPECT_THAT(model->scores(data, pool), ElementsAre(75 / kThreshold, 0, 3,    //
+                                                     -75 / kThreshold, 0, -3,  //
                                                      0, 0, 0, 0, 0, 0));
 }
 
 TEST(FedtmosTest, NormaliseSetsTheScale) {
   const auto fixed = fuse(unscaled(1), three_holders());
   EXPECT_EQ(fixed->members()[0].scale, kThreshold);
+  EXPECT_EQ(fixed->members()[0].clamp, 0);
   const auto batch = fuse(recipe("normalise = \"batch\"\nserver_models = 1\n"), three_holders());
   EXPECT_EQ(batch->members()[0].scale, 0);
   EXPECT_EQ(batch->members()[0].clamp, 1000);
@@ -246,6 +262,30 @@ TEST(FedtmosTest, NoMoreModelsThanVectorsOfAClass) {
   EXPECT_EQ(fuse(unscaled(2), three_holders())->members().size(), 2u);
 }
 
+// Class 0 has three vectors: three models, and no vector shares its place. Averages never come into it.
+TEST(FedtmosTest, AutoModelsHoldEveryVectorOnItsOwn) {
+  const State small = client({flat_bank(0, 5, 400), flat_bank(1, 5, 600)});
+  for (const char* clusters : {"1", "2", "\"auto\""}) {
+    const auto model = fuse(
+        recipe("gini_threshold = 1.0\nserver_models = \"auto\"\nclusters = " + std::string(clusters) + "\n"),
+        {client({flat_bank(0, 5, 100)}), client({flat_bank(0, 5, 50)}), small});
+    std::vector<int32_t> weights;
+    for (const TsetlinMember& member : model->members()) weights.push_back(weights_of(member, 0)[0]);
+    EXPECT_THAT(weights, testing::UnorderedElementsAre(100, 50, 200));
+  }
+}
+
+// Four vectors: two clusters, around 10 and 1000, as if two had been asked for.
+TEST(FedtmosTest, AutoClustersAreHalfTheVectors) {
+  const std::vector<State> uploads = {client({flat_bank(0, 10, 20), flat_bank(1, 10, 22)}),
+                                      client({flat_bank(0, 10, 2000), flat_bank(1, 10, 2020)})};
+  const auto with = [&](const char* clusters) {
+    return fuse(recipe("gini_threshold = 1.0\nserver_models = 1\nclusters = " + std::string(clusters) + "\n"),
+                uploads);
+  };
+  EXPECT_EQ(with("\"auto\"")->state(), with("2")->state());
+}
+
 TEST(FedtmosTest, SaveAndRestore) {
   const auto server = server_of(unscaled(2));
   const auto model = hand_made::fuse(*server, three_holders());
@@ -261,7 +301,10 @@ TEST(FedtmosTest, BadSettings) {
   EXPECT_THAT(error("actions = \"both\"\n"), HasSubstr("method.actions"));
   EXPECT_THAT(error("gini_threshold = 1.5\n"), HasSubstr("method.gini_threshold"));
   EXPECT_THAT(error("server_models = 0\n"), HasSubstr("method.server_models"));
+  EXPECT_THAT(error("server_models = 1.5\n"), HasSubstr("expected whole numbers, or \"auto\""));
+  EXPECT_THAT(error("server_models = \"many\"\n"), HasSubstr("method.server_models"));
   EXPECT_THAT(error("clusters = 0\n"), HasSubstr("method.clusters"));
+  EXPECT_THAT(error("clusters = \"many\"\n"), HasSubstr("method.clusters"));
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 // score is the weighted mean over its holders of
 //     (sum - mu-) / max(mu+ - mu-, T) - 1/2,        weight n / (n + 100),
 // where mu+ and mu- are the holder's own mean class sums over its samples of the class and over the
-// others. It is linear in the clauses' outputs, so all holders' banks fold into one machine with a bias.
+// others, each in the proportion that pruning left of them. It is linear in the clauses' outputs, so all
+// holders' banks fold into one machine with a bias.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -15,18 +17,18 @@ namespace bitfed {
 namespace {
 
 constexpr double kPriorSamples = 100;
+constexpr double kLeastModels = 1.0 / 64;
 
 // One client that has seen the class.
 struct Holder {
   uint32_t samples;
   bool calibrated;  // it has seen other classes too, and tells them from this one
-  double spread;    // mu+ - mu-, but at least T: see holders_of
   const ClassBank* bank;
 
   double trust() const { return samples / (samples + kPriorSamples); }
 };
 
-// A clause of the folded machine before its weight is made an integer.
+// A clause before its weight is made an integer.
 struct FoldedClause {
   const uint64_t* actions;
   double weight;
@@ -37,21 +39,15 @@ struct FoldedClass {
   double bias = 0;
 };
 
-// A machine that has learned the class at all tells it from others by more than T, mostly by several times
-// that. One that has not (a single sample, a single epoch) must not be blown up to the common unit: the
-// little it says would drown the others.
-std::vector<Holder> holders_of(const TsetlinRecipe& recipe, const Uploads& uploads, size_t specialist,
-                               uint16_t label) {
-  const double least_spread = recipe.specialists[specialist].options.threshold;
+std::vector<Holder> holders_of(const Uploads& uploads, size_t specialist, uint16_t label) {
   std::vector<Holder> holders;
   for (const auto& [client, upload] : uploads) {
     const auto found = std::lower_bound(upload.classes.begin(), upload.classes.end(), label);
     if (found == upload.classes.end() || *found != label) continue;
     const auto i = static_cast<size_t>(found - upload.classes.begin());
     const ClassBank& bank = upload.banks[specialist][i];
-    const double spread = static_cast<double>(bank.positive_mean) - static_cast<double>(bank.negative_mean);
-    if (spread <= 0) continue;
-    holders.push_back({upload.samples[i], upload.classes.size() > 1, std::max(spread, least_spread), &bank});
+    if (bank.positive_mean <= bank.negative_mean) continue;
+    holders.push_back({upload.samples[i], upload.classes.size() > 1, &bank});
   }
   // A holder that knows nothing else cannot tell the class from others; it speaks only if nobody else does.
   if (std::any_of(holders.begin(), holders.end(), [](const Holder& holder) { return holder.calibrated; })) {
@@ -74,8 +70,39 @@ std::vector<size_t> heaviest(const ClassBank& bank, size_t polarity, size_t coun
   return clauses;
 }
 
+// A bank cut down to its heaviest clauses, with what its sums are then worth.
+struct PrunedBank {
+  std::vector<FoldedClause> clauses;  // signed weights, as uploaded
+  double low = 0;                     // mu- of what is left
+  double spread = 1;                  // mu+ - mu- of what is left, at least T in the same proportion
+};
+
+// mu+ is made by the clauses that vote for the class, mu- by those against it; each shrinks as the weight of
+// its polarity does. A machine that has learned the class at all tells it from others by more than T, mostly
+// by several times that. One that has not (a single sample, a single epoch) must not be blown up to the
+// common unit: the little it says would drown the others.
+PrunedBank prune(const ClassBank& bank, size_t share, double threshold) {
+  PrunedBank pruned;
+  std::array<double, 2> left = {1, 1};  // of the weight, by polarity
+  for (const size_t polarity : {0u, 1u}) {
+    double all = 0;
+    for (const size_t clause : heaviest(bank, polarity, bank.weights.size())) all += bank.weights[clause];
+    double kept = 0;
+    for (const size_t clause : heaviest(bank, polarity, share)) {
+      const double weight = bank.weights[clause];
+      pruned.clauses.push_back({bank.actions.row(clause), polarity == 0 ? weight : -weight});
+      kept += weight;
+    }
+    if (all > 0) left[polarity] = kept / all;
+  }
+  const double high = bank.positive_mean * (bank.positive_mean > 0 ? left[0] : left[1]);
+  pruned.low = bank.negative_mean * (bank.negative_mean > 0 ? left[0] : left[1]);
+  pruned.spread = std::max(high - pruned.low, threshold * (left[0] + left[1]) / 2);
+  return pruned;
+}
+
 // `budget` clauses for the class, shared evenly among the holders and the two polarities.
-FoldedClass fold(std::vector<Holder> holders, size_t budget) {
+FoldedClass fold(std::vector<Holder> holders, size_t budget, double threshold) {
   FoldedClass folded;
   // More holders than pairs of clauses: those with the most samples keep a pair each.
   if (holders.size() > budget / 2) {
@@ -89,14 +116,11 @@ FoldedClass fold(std::vector<Holder> holders, size_t budget) {
   for (const Holder& holder : holders) trust += holder.trust();
   folded.bias = -0.5;
   for (const Holder& holder : holders) {
-    const double factor = holder.trust() / trust / holder.spread;
-    folded.bias -= factor * static_cast<double>(holder.bank->negative_mean);
-    for (const size_t polarity : {0u, 1u}) {
-      for (const size_t clause : heaviest(*holder.bank, polarity, share)) {
-        const double sign = polarity == 0 ? 1 : -1;
-        folded.clauses.push_back(
-            {holder.bank->actions.row(clause), sign * factor * holder.bank->weights[clause]});
-      }
+    const PrunedBank pruned = prune(*holder.bank, share, threshold);
+    const double factor = holder.trust() / trust / pruned.spread;
+    folded.bias -= factor * pruned.low;
+    for (const FoldedClause& clause : pruned.clauses) {
+      folded.clauses.push_back({clause.actions, factor * clause.weight});
     }
   }
   return folded;
@@ -130,11 +154,13 @@ double integer_scale(const std::vector<FoldedClass>& classes) {
 }
 
 std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads,
-                                         size_t specialist, size_t models) {
-  const size_t budget = models * recipe.specialists[specialist].options.clauses;
+                                         size_t specialist, double models) {
+  const MachineOptions& machine = recipe.specialists[specialist].options;
+  const auto budget = static_cast<size_t>(models * static_cast<double>(machine.clauses));
   std::vector<FoldedClass> classes;
   for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
-    classes.push_back(fold(holders_of(recipe, uploads, specialist, static_cast<uint16_t>(label)), budget));
+    const std::vector<Holder> holders = holders_of(uploads, specialist, static_cast<uint16_t>(label));
+    classes.push_back(fold(holders, std::max<size_t>(budget, 2), machine.threshold));  // a pair at least
   }
   return classes;
 }
@@ -158,11 +184,11 @@ TsetlinMember make_member(const TsetlinRecipe& recipe, size_t specialist,
   return member;
 }
 
-Fused fuse(const std::vector<int64_t>& budget, const TsetlinRecipe& recipe, const Uploads& uploads) {
+Fused fuse(const std::vector<double>& budget, const TsetlinRecipe& recipe, const Uploads& uploads) {
   std::vector<std::vector<FoldedClass>> folded;
   std::vector<bool> spoken_for(recipe.prototype.class_count());
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
-    folded.push_back(fold_specialist(recipe, uploads, s, static_cast<size_t>(budget[s])));
+    folded.push_back(fold_specialist(recipe, uploads, s, budget[s]));
     for (size_t label = 0; label < spoken_for.size(); ++label) {
       if (!folded[s][label].clauses.empty()) spoken_for[label] = true;
     }
@@ -179,7 +205,7 @@ Fused fuse(const std::vector<int64_t>& budget, const TsetlinRecipe& recipe, cons
 
 std::unique_ptr<Method> make_fedtm_bank(const MethodContext& context) {
   const size_t specialists = read_specialists(context.recipe, context.prototype).size();
-  const std::vector<int64_t> budget = read_budget(context.recipe.section("method"), specialists);
+  const std::vector<double> budget = read_budget(context.recipe.section("method"), specialists, kLeastModels);
   return make_one_shot_method(context, [budget](const TsetlinRecipe& recipe, const Uploads& uploads) {
     return fuse(budget, recipe, uploads);
   });

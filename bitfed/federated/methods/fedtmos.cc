@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "bitfed/base/error.h"
@@ -15,14 +16,17 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kRestarts = 10;
+// At ten, k-means still ends in minima that differ by a fifth from seed to seed.
+constexpr size_t kRestarts = 100;
+
+constexpr size_t kAuto = 0;
 
 struct FedtmosOptions {
-  std::vector<int64_t> server_models;  // phi, for each specialist
-  size_t clusters = 30;                // k
-  double gini_threshold = 0.5;         // sigma
-  bool or_top_two = false;             // actions = "or2": the paper's text; "best": the largest holder's
-  bool batch_scale = false;            // normalise = "batch": the paper's formula over the whole test set
+  std::vector<size_t> server_models;  // phi, for each specialist; kAuto: see most_vectors
+  size_t clusters = 30;               // k; kAuto: half as many as there are vectors
+  double gini_threshold = 0.5;        // sigma
+  bool or_top_two = false;            // actions = "or2": the paper's text; "best": the largest holder's
+  Normalise normalise = Normalise::kFixed;
   uint64_t seed = 0;
 };
 
@@ -67,6 +71,20 @@ std::vector<Vector> scaled_vectors(const Uploads& uploads, size_t specialist, do
     }
   }
   return vectors;
+}
+
+// The most vectors that a class has: with so many models none has to share its place with another.
+size_t most_vectors(const std::vector<Vector>& vectors) {
+  std::map<uint16_t, size_t> counts;
+  size_t most = 1;
+  for (const Vector& vector : vectors) most = std::max(most, ++counts[vector.label]);
+  return most;
+}
+
+Clustering cluster(const std::vector<Vector>& vectors, size_t clusters, const RandomStream& random) {
+  std::vector<std::vector<double>> points;
+  for (const Vector& vector : vectors) points.push_back(vector.weights);
+  return kmeans(points, clusters == kAuto ? (points.size() + 1) / 2 : clusters, kRestarts, random);
 }
 
 // A server model in the making: the vectors of each class, and the mean of their clusters' centroids.
@@ -127,14 +145,21 @@ size_t find_least(const std::vector<ServerModel>& models) {
   return static_cast<size_t>(least - models.begin());
 }
 
-// The clusters' numbers in ascending number of distinct classes.
+// The clusters' numbers in ascending number of distinct classes. Among equals the one with the most samples
+// comes first: the first ones shape the models, and k-means numbers its clusters as it happens to start.
 std::vector<size_t> cluster_order(const std::vector<Vector>& vectors, const Clustering& clustering) {
   std::vector<std::set<uint16_t>> classes(clustering.centroids.size());
-  for (size_t i = 0; i < vectors.size(); ++i) classes[clustering.cluster[i]].insert(vectors[i].label);
+  std::vector<uint64_t> samples(clustering.centroids.size());
+  for (size_t i = 0; i < vectors.size(); ++i) {
+    classes[clustering.cluster[i]].insert(vectors[i].label);
+    samples[clustering.cluster[i]] += vectors[i].samples;
+  }
   std::vector<size_t> order(classes.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return classes[a].size() < classes[b].size(); });
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return classes[a].size() != classes[b].size() ? classes[a].size() < classes[b].size()
+                                                  : samples[a] > samples[b];
+  });
   return order;
 }
 
@@ -188,18 +213,17 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
     const std::vector<Vector> vectors = scaled_vectors(uploads, s, scale, &dropped);
     kept += vectors.size();
-    std::vector<std::vector<double>> points;
-    for (const Vector& vector : vectors) points.push_back(vector.weights);
     const RandomStream random = RandomStream({options.seed, "fedtmos-kmeans"}).substream(s);
-    const Clustering clustering = kmeans(points, options.clusters, kRestarts, random);
-    for (const ServerModel& model :
-         regroup(vectors, clustering, static_cast<size_t>(options.server_models[s]))) {
+    const Clustering clustering = cluster(vectors, options.clusters, random);
+    const size_t models =
+        options.server_models[s] == kAuto ? most_vectors(vectors) : options.server_models[s];
+    for (const ServerModel& model : regroup(vectors, clustering, models)) {
       if (model.members.empty()) continue;
       TsetlinMember member = empty_member(recipe, s, recipe.specialists[s].options.clauses);
       for (const auto& [label, members] : model.members) {
         place_bank(average(members, options.or_top_two), label, &member);
       }
-      if (options.batch_scale) member.scale = 0;
+      normalise_sums(options.normalise, &member);
       fused.members.push_back(std::move(member));
     }
     if (vectors.empty()) fused.members.push_back(empty_member(recipe, s, 2));
@@ -213,11 +237,30 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
     fused.notes.emplace_back(
         "differs from the paper's text: the actions of the largest holder, not the OR of the top two");
   }
-  if (!options.batch_scale) {
+  if (options.normalise == Normalise::kFixed) {
     fused.notes.emplace_back(
         "differs from the paper: class sums divided by T, not by their span over the test set");
   }
   return fused;
+}
+
+// A whole number, or "auto".
+bool is_auto(const Config& section, const std::string& key) {
+  const std::vector<std::string> known = {"auto"};
+  return section.is_text(key) && section.choice(key, "auto", known) == "auto";
+}
+
+std::vector<size_t> read_server_models(const Config& section, size_t specialists) {
+  if (is_auto(section, "server_models")) return std::vector<size_t>(specialists, kAuto);
+  std::vector<size_t> models;
+  for (const double budget : read_budget(section, specialists, 1)) {
+    if (budget != std::floor(budget)) {
+      throw input_error("{}: found {}, expected whole numbers, or \"auto\"", section.where("server_models"),
+                        budget);
+    }
+    models.push_back(static_cast<size_t>(budget));
+  }
+  return models;
 }
 
 }  // namespace
@@ -226,13 +269,13 @@ std::unique_ptr<Method> make_fedtmos(const MethodContext& context) {
   const Config section = context.recipe.section("method");
   const size_t specialists = read_specialists(context.recipe, context.prototype).size();
   FedtmosOptions options;
-  options.server_models = read_budget(section, specialists);
-  options.clusters = static_cast<size_t>(section.integer("clusters", 30, 1, 100000));
+  options.server_models = read_server_models(section, specialists);
+  options.clusters =
+      is_auto(section, "clusters") ? kAuto : static_cast<size_t>(section.integer("clusters", 30, 1, 100000));
   options.gini_threshold = section.number("gini_threshold", 0.5, 0, 1);
   const std::vector<std::string> actions = {"best", "or2"};
   options.or_top_two = section.choice("actions", "best", actions) == "or2";
-  const std::vector<std::string> scales = {"fixed", "batch"};
-  options.batch_scale = section.choice("normalise", "fixed", scales) == "batch";
+  options.normalise = read_normalise(section);
   options.seed = context.seed;
   return make_one_shot_method(context, [options](const TsetlinRecipe& recipe, const Uploads& uploads) {
     return fuse(options, recipe, uploads);

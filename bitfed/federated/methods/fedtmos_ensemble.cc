@@ -7,7 +7,7 @@
 namespace bitfed {
 namespace {
 
-Fused fuse(const TsetlinRecipe& recipe, const Uploads& uploads) {
+Fused fuse(Normalise normalise, const TsetlinRecipe& recipe, const Uploads& uploads) {
   Fused fused;
   for (const auto& [client, upload] : uploads) {
     for (size_t s = 0; s < recipe.specialists.size(); ++s) {
@@ -15,6 +15,7 @@ Fused fuse(const TsetlinRecipe& recipe, const Uploads& uploads) {
       for (size_t i = 0; i < upload.classes.size(); ++i) {
         place_bank(upload.banks[s][i], upload.classes[i], &member);
       }
+      normalise_sums(normalise, &member);
       fused.members.push_back(std::move(member));
     }
   }
@@ -24,7 +25,10 @@ Fused fuse(const TsetlinRecipe& recipe, const Uploads& uploads) {
 }  // namespace
 
 std::unique_ptr<Method> make_fedtmos_ensemble(const MethodContext& context) {
-  return make_one_shot_method(context, fuse);
+  const Normalise normalise = read_normalise(context.recipe.section("method"));
+  return make_one_shot_method(context, [normalise](const TsetlinRecipe& recipe, const Uploads& uploads) {
+    return fuse(normalise, recipe, uploads);
+  });
 }
 
 }  // namespace bitfed

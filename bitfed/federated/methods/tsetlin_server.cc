@@ -95,6 +95,19 @@ class OneShotMethod : public Method {
 
 }  // namespace
 
+Normalise read_normalise(const Config& method) {
+  const std::vector<std::string> known = {"fixed", "batch"};
+  return method.choice("normalise", "fixed", known) == "batch" ? Normalise::kBatch : Normalise::kFixed;
+}
+
+void normalise_sums(Normalise how, TsetlinMember* member) {
+  if (how == Normalise::kBatch) {
+    member->scale = 0;
+  } else {
+    member->clamp = 0;
+  }
+}
+
 TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_t clauses) {
   const SpecialistSpec& spec = recipe.specialists[specialist];
   const size_t classes = recipe.prototype.class_count();
@@ -118,11 +131,11 @@ void place_bank(const ClassBank& bank, size_t label, TsetlinMember* member) {
   }
 }
 
-std::vector<int64_t> read_budget(const Config& method, size_t specialists) {
-  constexpr int64_t kMost = 1000;
-  if (specialists == 1) return {method.integer("server_models", 3, 1, kMost)};
-  const std::vector<int64_t> budget =
-      method.integers("server_models", std::vector<int64_t>(specialists, 3), 1, kMost);
+std::vector<double> read_budget(const Config& method, size_t specialists, double least) {
+  constexpr double kMost = 1000;
+  if (specialists == 1) return {method.number("server_models", 3, least, kMost)};
+  const std::vector<double> budget =
+      method.numbers("server_models", std::vector<double>(specialists, 3), least, kMost);
   if (budget.size() != specialists) {
     throw input_error("{}: found {} numbers, expected one for each of the {} machines",
                       method.where("server_models"), budget.size(), specialists);

@@ -14,14 +14,26 @@ namespace bitfed {
 
 // What the servers of the Tsetlin methods have in common.
 
+// How a composite's sums are made comparable. The FedTMOS paper adds up s_m(x), the sums themselves; it
+// clamps to ±T for training alone. The library under the authors' code clamps when it predicts too, and the
+// code divides by the span over the whole test set. The sums of machines that have learned their classes
+// exceed T, and clamped they tie.
+enum class Normalise {
+  kFixed,  // the sums, divided by T
+  kBatch,  // as the authors' code does
+};
+Normalise read_normalise(const Config& method);
+void normalise_sums(Normalise how, TsetlinMember* member);
+
 // A member without clauses for one specialist: clamped to ±T, scaled by T.
 TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_t clauses);
 
 // Copies a bank into the rows of one class: its clauses with their polarity's sign.
 void place_bank(const ClassBank& bank, size_t label, TsetlinMember* member);
 
-// Reads server_models (phi, the size of the result in machines): a number, or one for each specialist.
-std::vector<int64_t> read_budget(const Config& method, size_t specialists);
+// Reads server_models (phi, the size of the result in machines of the clients' size): a number from `least`
+// on, or one for each specialist.
+std::vector<double> read_budget(const Config& method, size_t specialists, double least);
 
 // A method of one round: it collects the uploads, then fuses them all at once.
 using Uploads = std::map<uint32_t, TsetlinUpload>;  // by client
