@@ -39,6 +39,10 @@ struct Kernels {
   size_t (*count_bits)(const uint64_t* a, size_t words);
   size_t (*differing_bits)(const uint64_t* a, const uint64_t* b, size_t words);
 
+  // The sum of (a - b)^2, as eight partial sums (of every eighth term) that are added in halves: the same
+  // bits on every unit.
+  double (*squared_distance)(const double* a, const double* b, size_t count);
+
   // The position of the set bit number `rank` (from 0); there must be more than `rank`.
   size_t (*select_bit)(const uint64_t* words, size_t rank);
 

@@ -228,6 +228,26 @@ TEST_P(KernelsTest, MatchPutsTheCulpritsInFront) {
   EXPECT_EQ(clauses.literals, expected);
 }
 
+TEST_P(KernelsTest, SquaredDistances) {
+  RandomStream random = stream(10);
+  for (const size_t count : kAwkwardSizes) {
+    std::vector<double> a(count);
+    std::vector<double> b(count);
+    double about = 0;
+    for (size_t i = 0; i < count; ++i) {
+      a[i] = random.uniform() * 1000;
+      b[i] = random.uniform() * 1000;
+      about += (a[i] - b[i]) * (a[i] - b[i]);
+    }
+    const double found = tested().squared_distance(a.data(), b.data(), count);
+    EXPECT_NEAR(found, about, 1e-9 * about);
+    EXPECT_EQ(found, plain().squared_distance(a.data(), b.data(), count));  // to the last bit
+  }
+  const double a[] = {1, 2, 3};
+  const double b[] = {4, 6, 3};
+  EXPECT_EQ(tested().squared_distance(a, b, 3), 9 + 16);
+}
+
 TEST_P(KernelsTest, SelectsBits) {
   RandomStream random = stream(6);
   auto words = random_words(&random, 6);

@@ -202,10 +202,14 @@ std::string recipe_of(const std::vector<Machine>& machines) {
 }
 
 // One upload of a client that has a list of banks for each machine.
-State upload_of_all(const std::vector<std::vector<Bank>>& machines) {
-  State upload = upload_of(machines[0], kLiterals);
+State upload_of_all(const std::vector<Machine>& machines, const std::vector<std::vector<Bank>>& banks) {
+  const auto upload_by = [&](size_t s) {
+    const PatchShape shape = {1, kWidth, 1, 1, machines[s].patch};
+    return upload_of(banks[s], clause_layout(shape, {}));
+  };
+  State upload = upload_by(0);
   for (size_t s = 1; s < machines.size(); ++s) {
-    const State other = upload_of(machines[s], kLiterals);
+    const State other = upload_by(s);
     for (Tensor tensor : other.tensors()) {
       if (!tensor.name.starts_with("0.")) continue;
       tensor.name[0] = static_cast<char>('0' + s);
@@ -260,7 +264,7 @@ TEST(FedtmBankTest, FoldedEqualsUnfoldedWithinItsRounding) {
       for (size_t client = 0; client < 6; ++client) {
         std::vector<std::vector<Bank>> own;
         for (const Clients& clients : banks) own.push_back(clients[client]);
-        uploads.push_back(upload_of_all(own));
+        uploads.push_back(upload_of_all(machines, own));
       }
       const auto method = hand_made::method_of(recipe_of(machines), hand_made::images(kWidth, 5));
       const auto model = hand_made::fuse(*method->make_server(), uploads);

@@ -34,14 +34,14 @@ inline ClauseLayout flat_layout(size_t literals) {
       {.height = 1, .width = literals / 2, .planes = 1, .patch_height = 1, .patch_width = literals / 2}, {});
 }
 
-// The upload of one client with one machine of `literals` literals; every bank has as many clauses.
-inline State upload_of(const std::vector<Bank>& banks, size_t literals) {
+// The upload of one client with one machine; every bank has as many clauses.
+inline State upload_of(const std::vector<Bank>& banks, const ClauseLayout& layout) {
   std::vector<uint16_t> classes;
   std::vector<uint32_t> samples;
   std::vector<int32_t> weights;
   std::vector<float> calibration;
   const size_t clauses = banks.front().weights.size();
-  BitMatrix actions(banks.size() * clauses, literals);
+  BitMatrix actions(banks.size() * clauses, layout.literals());
   for (size_t i = 0; i < banks.size(); ++i) {
     classes.push_back(banks[i].label);
     samples.push_back(banks[i].samples);
@@ -54,9 +54,14 @@ inline State upload_of(const std::vector<Bank>& banks, size_t literals) {
   State state;
   state.add("classes", {classes.size()}, classes);
   state.add("samples", {samples.size()}, samples);
-  add_clauses(flat_layout(literals), {actions, weights}, "0.clauses", &state);
+  add_clauses(layout, {actions, weights}, "0.clauses", &state);
   state.add("0.calibration", {banks.size(), 2}, calibration);
   return state;
+}
+
+// The same for a flat machine of `literals` literals.
+inline State upload_of(const std::vector<Bank>& banks, size_t literals) {
+  return upload_of(banks, flat_layout(literals));
 }
 
 // Images of one row; a pixel of 255 is a one, of 0 a zero.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <set>
 
 namespace bitfed {
@@ -74,6 +75,66 @@ TEST(KmeansTest, NoPoints) {
   const Clustering found = kmeans({}, 3, 10, stream());
   EXPECT_TRUE(found.cluster.empty());
   EXPECT_TRUE(found.centroids.empty());
+}
+
+// The definition: every point looks at every centroid, every time.
+Clustering plain_lloyd(const Points& points, size_t clusters, RandomStream random) {
+  Clustering result;
+  result.cluster.assign(points.size(), clusters);
+  result.centroids = {points[random.below(static_cast<uint32_t>(points.size()))]};
+  const auto nearest = [&](const std::vector<double>& point) {
+    size_t best = 0;
+    for (size_t c = 1; c < result.centroids.size(); ++c) {
+      if (squared_distance(point, result.centroids[c]) < squared_distance(point, result.centroids[best]))
+        best = c;
+    }
+    return best;
+  };
+  const auto distance = [&](const std::vector<double>& point) {
+    return squared_distance(point, result.centroids[nearest(point)]);
+  };
+  while (result.centroids.size() < clusters) {
+    double total = 0;
+    for (const auto& point : points) total += distance(point);
+    double left = random.uniform() * total;
+    size_t chosen = 0;
+    while (chosen + 1 < points.size() && left >= distance(points[chosen])) left -= distance(points[chosen++]);
+    result.centroids.push_back(points[chosen]);
+  }
+  for (bool moved = true; moved;) {
+    moved = false;
+    Points sums(clusters, std::vector<double>(points[0].size()));
+    std::vector<double> counts(clusters);
+    for (size_t i = 0; i < points.size(); ++i) {
+      const size_t own = nearest(points[i]);
+      moved |= own != result.cluster[i];
+      result.cluster[i] = own;
+      ++counts[own];
+      for (size_t d = 0; d < sums[own].size(); ++d) sums[own][d] += points[i][d];
+    }
+    for (size_t c = 0; c < clusters; ++c) {
+      if (counts[c] == 0) continue;
+      for (double& value : sums[c]) value /= counts[c];
+      result.centroids[c] = sums[c];
+    }
+  }
+  return result;
+}
+
+TEST(KmeansTest, IsLloydsAlgorithm) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Points points = scattered(70 + seed, 1 + seed % 12, seed);
+    if (seed % 2 == 0) {  // whole numbers, many of them equally far apart
+      for (auto& point : points) {
+        for (double& value : point) value = std::floor(value * 4);
+      }
+    }
+    const size_t clusters = 2 + seed % 9;
+    const Clustering found = kmeans(points, clusters, 1, stream(seed));
+    const Clustering expected = plain_lloyd(points, clusters, stream(seed).substream(0));
+    EXPECT_EQ(found.cluster, expected.cluster) << "seed " << seed;
+    EXPECT_EQ(found.centroids, expected.centroids) << "seed " << seed;
+  }
 }
 
 TEST(KmeansTest, SameStreamSameResult) {

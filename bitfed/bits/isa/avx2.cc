@@ -57,6 +57,26 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
   return count;
 }
 
+double squared_distance(const double* a, const double* b, size_t count) {
+  __m256d low = _mm256_setzero_pd();
+  __m256d high = _mm256_setzero_pd();
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    const __m256d first = _mm256_sub_pd(_mm256_loadu_pd(a + i), _mm256_loadu_pd(b + i));
+    const __m256d second = _mm256_sub_pd(_mm256_loadu_pd(a + i + 4), _mm256_loadu_pd(b + i + 4));
+    low = _mm256_add_pd(low, _mm256_mul_pd(first, first));
+    high = _mm256_add_pd(high, _mm256_mul_pd(second, second));
+  }
+  alignas(32) double sums[8];
+  _mm256_store_pd(sums, low);
+  _mm256_store_pd(sums + 4, high);
+  for (size_t lane = 0; i < count; ++i, ++lane) sums[lane] += (a[i] - b[i]) * (a[i] - b[i]);
+  for (size_t half = 4; half > 0; half /= 2) {
+    for (size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  }
+  return sums[0];
+}
+
 size_t select_bit(const uint64_t* words, size_t rank) {
   size_t index = 0;
   for (;; ++index) {
@@ -248,9 +268,9 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
   return changed != 0;
 }
 
-constexpr Kernels kTable = {"avx2",       count_bits, differing_bits, select_bit, match_clauses<Block>,
-                            sum_chosen,   add_chosen, split_window,   bernoulli,  bernoulli16,
-                            step_automata};
+constexpr Kernels kTable = {
+    "avx2",     count_bits, differing_bits, squared_distance, select_bit,  match_clauses<Block>,
+    sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16, step_automata};
 
 }  // namespace
 

@@ -38,6 +38,19 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
   return static_cast<size_t>(_mm512_reduce_add_epi64(sum));
 }
 
+double squared_distance(const double* a, const double* b, size_t count) {
+  __m512d sum = _mm512_setzero_pd();
+  for (size_t i = 0; i < count; i += 8) {
+    const __mmask8 mask = count - i >= 8 ? 0xff : tail_mask(count - i);
+    const __m512d difference =
+        _mm512_sub_pd(_mm512_maskz_loadu_pd(mask, a + i), _mm512_maskz_loadu_pd(mask, b + i));
+    sum = _mm512_add_pd(sum, _mm512_mul_pd(difference, difference));
+  }
+  const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(sum), _mm512_extractf64x4_pd(sum, 1));
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
 size_t select_bit(const uint64_t* words, size_t rank) {
   size_t index = 0;
   for (;; ++index) {
@@ -156,9 +169,9 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
   return changed != 0;
 }
 
-constexpr Kernels kTable = {"avx512",     count_bits, differing_bits, select_bit, match_clauses<Block>,
-                            sum_chosen,   add_chosen, split_window,   bernoulli,  bernoulli16,
-                            step_automata};
+constexpr Kernels kTable = {
+    "avx512",   count_bits, differing_bits, squared_distance, select_bit,  match_clauses<Block>,
+    sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16, step_automata};
 
 }  // namespace
 

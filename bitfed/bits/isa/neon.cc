@@ -35,6 +35,24 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
   return vaddvq_u64(sum) + (i < words ? count_word(a[i] ^ b[i]) : 0);
 }
 
+double squared_distance(const double* a, const double* b, size_t count) {
+  float64x2_t part[4] = {vdupq_n_f64(0), vdupq_n_f64(0), vdupq_n_f64(0), vdupq_n_f64(0)};
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    for (size_t p = 0; p < 4; ++p) {
+      const float64x2_t difference = vsubq_f64(vld1q_f64(a + i + 2 * p), vld1q_f64(b + i + 2 * p));
+      part[p] = vaddq_f64(part[p], vmulq_f64(difference, difference));
+    }
+  }
+  double sums[8];
+  for (size_t p = 0; p < 4; ++p) vst1q_f64(sums + 2 * p, part[p]);
+  for (size_t lane = 0; i < count; ++i, ++lane) sums[lane] += (a[i] - b[i]) * (a[i] - b[i]);
+  for (size_t half = 4; half > 0; half /= 2) {
+    for (size_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  }
+  return sums[0];
+}
+
 size_t select_bit(const uint64_t* words, size_t rank) {
   size_t index = 0;
   for (;; ++index) {
@@ -228,9 +246,9 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
   return changed != 0;
 }
 
-constexpr Kernels kTable = {"neon",       count_bits, differing_bits, select_bit, match_clauses<Block>,
-                            sum_chosen,   add_chosen, split_window,   bernoulli,  bernoulli16,
-                            step_automata};
+constexpr Kernels kTable = {
+    "neon",     count_bits, differing_bits, squared_distance, select_bit,  match_clauses<Block>,
+    sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16, step_automata};
 
 }  // namespace
 

@@ -19,6 +19,15 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
   return count;
 }
 
+double squared_distance(const double* a, const double* b, size_t count) {
+  double sums[8] = {};
+  for (size_t i = 0; i < count; ++i) sums[i % 8] += (a[i] - b[i]) * (a[i] - b[i]);
+  for (size_t half = 4; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) sums[i] += sums[i + half];
+  }
+  return sums[0];
+}
+
 size_t select_bit(const uint64_t* words, size_t rank) {
   for (size_t bit = 0;; ++bit) {
     if ((words[bit / 64] >> (bit % 64) & 1) != 0 && rank-- == 0) return bit;
@@ -138,8 +147,9 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
   return changed;
 }
 
-constexpr Kernels kTable = {"scalar",   count_bits,   differing_bits, select_bit,  match_clauses, sum_chosen,
-                            add_chosen, split_window, bernoulli,      bernoulli16, step_automata};
+constexpr Kernels kTable = {"scalar",     count_bits,    differing_bits, squared_distance,
+                            select_bit,   match_clauses, sum_chosen,     add_chosen,
+                            split_window, bernoulli,     bernoulli16,    step_automata};
 
 }  // namespace
 

@@ -36,7 +36,12 @@ struct Vector {
   uint16_t label;
   uint32_t samples;
   const ClassBank* bank;
-  std::vector<double> weights;
+  size_t point;  // where its scaled weights are
+};
+
+struct Vectors {
+  std::vector<Vector> list;
+  std::vector<std::vector<double>> weights;
 };
 
 // Section 4.2.1: x is the mean over clients of sum p^2, applied only where it exceeds sigma.
@@ -51,23 +56,25 @@ double gini_scale(const Uploads& uploads, double threshold) {
 }
 
 // theta <- trunc(x * theta * |D_class| / |D|). Vectors that vanish by it carry nothing and are dropped.
-std::vector<Vector> scaled_vectors(const Uploads& uploads, size_t specialist, double scale, size_t* dropped) {
-  std::vector<Vector> vectors;
+Vectors scaled_vectors(const Uploads& uploads, size_t specialist, double scale, size_t* dropped) {
+  Vectors vectors;
   for (const auto& [client, upload] : uploads) {
     const auto total = static_cast<double>(upload.total_samples());
     for (size_t i = 0; i < upload.classes.size(); ++i) {
       const ClassBank& bank = upload.banks[specialist][i];
-      Vector vector{client, upload.classes[i], upload.samples[i], &bank, {}};
+      std::vector<double> weights;
+      weights.reserve(bank.weights.size());
       double sum = 0;
       for (const int32_t weight : bank.weights) {
-        vector.weights.push_back(std::trunc(scale * weight * upload.samples[i] / total));
-        sum += vector.weights.back();
+        weights.push_back(std::trunc(scale * weight * upload.samples[i] / total));
+        sum += weights.back();
       }
-      if (sum < static_cast<double>(bank.weights.size())) {
+      if (sum < static_cast<double>(weights.size())) {
         ++*dropped;
-      } else {
-        vectors.push_back(std::move(vector));
+        continue;
       }
+      vectors.list.push_back({client, upload.classes[i], upload.samples[i], &bank, vectors.weights.size()});
+      vectors.weights.push_back(std::move(weights));
     }
   }
   return vectors;
@@ -79,12 +86,6 @@ size_t most_vectors(const std::vector<Vector>& vectors) {
   size_t most = 1;
   for (const Vector& vector : vectors) most = std::max(most, ++counts[vector.label]);
   return most;
-}
-
-Clustering cluster(const std::vector<Vector>& vectors, size_t clusters, const RandomStream& random) {
-  std::vector<std::vector<double>> points;
-  for (const Vector& vector : vectors) points.push_back(vector.weights);
-  return kmeans(points, clusters == kAuto ? (points.size() + 1) / 2 : clusters, kRestarts, random);
 }
 
 // A server model in the making: the vectors of each class, and the mean of their clusters' centroids.
@@ -186,7 +187,7 @@ std::vector<ServerModel> regroup(const std::vector<Vector>& vectors, const Clust
 
 // average_models of Algorithm 3. Clause j of one client and clause j of another are unrelated patterns:
 // their OR hardly ever fires, so by default the largest holder's actions stay as they are.
-ClassBank average(std::vector<const Vector*> members, bool or_top_two) {
+ClassBank average(const Vectors& vectors, std::vector<const Vector*> members, bool or_top_two) {
   std::stable_sort(members.begin(), members.end(),
                    [](const Vector* a, const Vector* b) { return a->samples > b->samples; });
   ClassBank bank;
@@ -199,7 +200,7 @@ ClassBank average(std::vector<const Vector*> members, bool or_top_two) {
   }
   for (size_t clause = 0; clause < bank.actions.rows(); ++clause) {
     double sum = 0;
-    for (const Vector* member : members) sum += member->weights[clause];
+    for (const Vector* member : members) sum += vectors.weights[member->point][clause];
     bank.weights.push_back(static_cast<int32_t>(std::lround(sum / static_cast<double>(members.size()))));
   }
   return bank;
@@ -211,22 +212,23 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
   size_t dropped = 0;
   size_t kept = 0;
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
-    const std::vector<Vector> vectors = scaled_vectors(uploads, s, scale, &dropped);
-    kept += vectors.size();
+    const Vectors vectors = scaled_vectors(uploads, s, scale, &dropped);
+    kept += vectors.list.size();
     const RandomStream random = RandomStream({options.seed, "fedtmos-kmeans"}).substream(s);
-    const Clustering clustering = cluster(vectors, options.clusters, random);
+    const size_t clusters = options.clusters == kAuto ? (vectors.list.size() + 1) / 2 : options.clusters;
+    const Clustering clustering = kmeans(vectors.weights, clusters, kRestarts, random);
     const size_t models =
-        options.server_models[s] == kAuto ? most_vectors(vectors) : options.server_models[s];
-    for (const ServerModel& model : regroup(vectors, clustering, models)) {
+        options.server_models[s] == kAuto ? most_vectors(vectors.list) : options.server_models[s];
+    for (const ServerModel& model : regroup(vectors.list, clustering, models)) {
       if (model.members.empty()) continue;
       TsetlinMember member = empty_member(recipe, s, recipe.specialists[s].options.clauses);
       for (const auto& [label, members] : model.members) {
-        place_bank(average(members, options.or_top_two), label, &member);
+        place_bank(average(vectors, members, options.or_top_two), label, &member);
       }
       normalise_sums(options.normalise, &member);
       fused.members.push_back(std::move(member));
     }
-    if (vectors.empty()) fused.members.push_back(empty_member(recipe, s, 2));
+    if (vectors.list.empty()) fused.members.push_back(empty_member(recipe, s, 2));
   }
   fused.notes.push_back(fmt::format(
       "{} class vectors regrouped, {} dropped because their scaled weights vanish", kept, dropped));
