@@ -18,11 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kPart =
+    ".part";  // then the process's number: the end of an unfinished file's name
+
 // Closes the descriptor and removes the file unless it was renamed to its final name.
 class PartialFile {
  public:
   explicit PartialFile(const fs::path& final_name)
-      : final_name_(final_name), path_(final_name.string() + fmt::format(".part{}", getpid())) {
+      : final_name_(final_name), path_(final_name.string() + fmt::format("{}{}", kPart, getpid())) {
     // A rename would put a file in the place of a device or pipe, such as /dev/stdout.
     std::error_code code;
     const fs::file_status status = fs::status(final_name_, code);
@@ -76,6 +79,19 @@ class PartialFile {
 };
 
 }  // namespace
+
+void remove_half_written(const fs::path& folder) {
+  std::error_code code;
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder, code)) {
+    const std::string name = entry.path().filename().string();
+    const size_t at = name.rfind(kPart);
+    if (at == std::string::npos || at + kPart.size() == name.size()) continue;
+    if (name.find_first_not_of("0123456789", at + kPart.size()) != std::string::npos) continue;
+    if (entry.is_regular_file(code)) found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) fs::remove(path, code);
+}
 
 Bytes read_file(const fs::path& path) {
   std::error_code code;

@@ -23,6 +23,10 @@ std::string read_text_file(const std::filesystem::path& path);
 void write_file_atomically(const std::filesystem::path& path, std::span<const uint8_t> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
+// Removes what a process that was killed left of files it was writing, in the folder and those within it.
+// Only where no other process can be writing.
+void remove_half_written(const std::filesystem::path& folder);
+
 // Creates the folder and those above it.
 void create_folders(const std::filesystem::path& path);
 

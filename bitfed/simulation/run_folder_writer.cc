@@ -40,6 +40,7 @@ RunFolderWriter::RunFolderWriter(fs::path folder, const std::string& recipe, Exi
     : folder_(std::move(folder)) {
   create_folders(checkpoint());
   lock();
+  remove_half_written(folder_);
   const fs::path recipe_file = folder_ / "recipe.toml";
   if (is_there(recipe_file)) {
     if (existing == Existing::kRefuse) {

@@ -49,6 +49,22 @@ TEST(WriteFileAtomically, WritesAndReplaces) {
   EXPECT_EQ(folder.entries(), 1u);
 }
 
+TEST(RemoveHalfWritten, RemovesPartsAndNothingElse) {
+  const TemporaryFolder folder;
+  fs::create_directory(folder / "inner");
+  fs::create_directory(folder / "folder.part7");
+  for (const char* name :
+       {"a.json.part123", "inner/b.part4", "a.json", "c.part", "d.part1x", "inner/e.parts"}) {
+    write_file_atomically(folder / name, "x");
+  }
+  remove_half_written(folder.path());
+  EXPECT_EQ(folder.entries(), 5u);
+  EXPECT_FALSE(fs::exists(folder / "a.json.part123"));
+  EXPECT_FALSE(fs::exists(folder / "inner/b.part4"));
+  EXPECT_TRUE(fs::exists(folder / "inner/e.parts"));
+  remove_half_written(folder / "missing");
+}
+
 TEST(WriteFileAtomically, MissingFolderIsAFailure) {
   const TemporaryFolder folder;
   const fs::path path = folder / "missing/file";

@@ -28,7 +28,7 @@ title = "A tiny table"
 source = "A tiny paper"
 row_header = ["data", "clients"]
 seeds = [0, 20]
-set = ["client.epochs=40"]
+set = ["client.epochs=120"]
 quick = ["client.epochs=1"]
 clients_from = "fedtm-bank"
 notes = ["A known difference."]
