@@ -135,7 +135,7 @@ int main(int argc, char** argv) {
     bitfed::register_all();
     benchmark::RunSpecifiedBenchmarks();
   } catch (const bitfed::Error& error) {
-    fprintf(stderr, "bitfed_benchmark: %s\n", error.what());
+    fprintf(stderr, "bitfed_tsetlin_benchmark: %s\n", error.what());
     return 1;
   }
   return 0;

@@ -72,7 +72,7 @@ def measure_tmu(configuration):
 
 def measure_ours(name):
     out = BUILD / "peers" / "ours.json"
-    subprocess.run([BUILD / "benchmark/benchmarks/bitfed_benchmark", f"--benchmark_filter=^{name}/",
+    subprocess.run([BUILD / "benchmark/benchmarks/bitfed_tsetlin_benchmark", f"--benchmark_filter=^{name}/",
                     f"--benchmark_out={out}", "--benchmark_out_format=json"], check=True, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL)
     rates = {}

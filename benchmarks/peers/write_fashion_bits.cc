@@ -1,4 +1,4 @@
-// write_fashion_bits DIR: the bits that bitfed_benchmark trains and predicts on, a byte each, for other
+// write_fashion_bits DIR: the bits that bitfed_tsetlin_benchmark trains and predicts on, a byte each, for other
 // libraries: DIR/BOOLEANIZER-{train,test}-{bits,labels}.u8.
 
 #include <cstdio>

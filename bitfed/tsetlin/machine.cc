@@ -96,7 +96,7 @@ TsetlinMachine::TsetlinMachine(const MachineOptions& options, const PatchShape& 
     votes_[row] = sign(row);
     list_starts_[row] = static_cast<uint32_t>(row * list_room(shape));
     std::fill_n(states_.data() + row * words_ * 64, shape.literals(), kInitialState);
-    rebuild_list(row);
+    list_actions(row);
   }
 }
 
@@ -114,7 +114,7 @@ void TsetlinMachine::restart_from(const BitMatrix& actions, std::span<const int3
     }
     std::copy_n(actions.row(row), words_, actions_.row(row));
     votes_[row] = sign(row) * std::max(1, weights[row]);
-    rebuild_list(row);
+    list_actions(row);
   }
 }
 
@@ -242,6 +242,12 @@ void TsetlinMachine::load_patch(const uint64_t* match, Draws& draws) {
   image_.patch(kernels_->select_bit(match, draws.below(count)), literals_.data());
 }
 
+void TsetlinMachine::list_actions(size_t row) {
+  if (shape_.is_flat()) return;
+  image_.position_mask(actions_.row(row), position_mask(row));
+  make_list(row);
+}
+
 void TsetlinMachine::step(size_t row, const uint64_t* up, const uint64_t* down) {
   const bool changed = kernels_->step_automata(states_.data() + row * words_ * 64, up, down, words_,
                                                actions_.row(row), changes_.data());
@@ -251,20 +257,48 @@ void TsetlinMachine::step(size_t row, const uint64_t* up, const uint64_t* down) 
 // Literals of the patch's position hold at the same patches in every image: a clause's are kept as one
 // bitmap, the others as a list. More than half of the included literals tend to be of the first kind.
 void TsetlinMachine::update_list(size_t row) {
+  constexpr int kFew = 4;  // changes, up to which changing the list is quicker than making it anew
   uint64_t moved = 0;
-  const uint64_t* actions = actions_.row(row);
+  int count = 0;
   for (size_t w = 0; w < words_; ++w) {
     moved |= changes_[w] & position_literals_[w];
+    count += std::popcount(changes_[w] & ~position_literals_[w]);
+  }
+  if (moved != 0) image_.position_mask(actions_.row(row), position_mask(row));
+  if (count > kFew) {
+    make_list(row);
+  } else if (count > 0) {
+    change_list(row);
+  }
+}
+
+void TsetlinMachine::make_list(size_t row) {
+  uint16_t* list = lists_.data() + list_starts_[row];
+  uint16_t* next = list;
+  const uint64_t* actions = actions_.row(row);
+  for (size_t w = 0; w < words_; ++w) {
+    for (uint64_t left = actions[w] & ~position_literals_[w]; left != 0; left &= left - 1) {
+      *next++ = static_cast<uint16_t>(w * 64 + static_cast<size_t>(std::countr_zero(left)));
+    }
+  }
+  const auto count = static_cast<size_t>(next - list);
+  const size_t groups = std::max<size_t>(1, (count + kLiteralGroup - 1) / kLiteralGroup);
+  std::fill(next, list + groups * kLiteralGroup, image_.filler());
+  list_counts_[row] = static_cast<uint16_t>(count);
+  list_groups_[row] = static_cast<uint16_t>(groups);
+}
+
+void TsetlinMachine::change_list(size_t row) {
+  for (size_t w = 0; w < words_; ++w) {
     for (uint64_t left = changes_[w] & ~position_literals_[w]; left != 0; left &= left - 1) {
       const auto literal = static_cast<uint16_t>(w * 64 + static_cast<size_t>(std::countr_zero(left)));
-      if (get_bit(actions, literal)) {
+      if (get_bit(actions_.row(row), literal)) {
         include(row, literal);
       } else {
         exclude(row, literal);
       }
     }
   }
-  if (moved != 0) image_.position_mask(actions, position_mask(row));
 }
 
 // The order of a list is what its clause's past made of it and worth keeping: new literals take free places.
@@ -288,16 +322,6 @@ void TsetlinMachine::exclude(size_t row, uint16_t literal) {
     std::fill(std::remove(list, list + room, image_.filler()), list + room, image_.filler());
     --list_groups_[row];
   }
-}
-
-void TsetlinMachine::rebuild_list(size_t row) {
-  if (shape_.is_flat()) return;
-  list_groups_[row] = 1;
-  list_counts_[row] = 0;
-  std::fill_n(lists_.data() + list_starts_[row], kLiteralGroup, image_.filler());
-  std::copy_n(actions_.row(row), words_, changes_.data());
-  update_list(row);
-  image_.position_mask(actions_.row(row), position_mask(row));
 }
 
 }  // namespace bitfed

@@ -64,10 +64,12 @@ class TsetlinMachine {
   void type_two(size_t row, const uint64_t* match, Draws& draws);
   void load_patch(const uint64_t* match, Draws& draws);
   void step(size_t row, const uint64_t* up, const uint64_t* down);
+  void list_actions(size_t row);
   void update_list(size_t row);
+  void make_list(size_t row);
+  void change_list(size_t row);
   void include(size_t row, uint16_t literal);
   void exclude(size_t row, uint16_t literal);
-  void rebuild_list(size_t row);
   int32_t sign(size_t row) const { return row % options_.clauses % 2 == 0 ? 1 : -1; }
   uint64_t* position_mask(size_t row) { return position_masks_.data() + row * image_.blocks() * kBlockWords; }
 

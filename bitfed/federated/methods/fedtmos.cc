@@ -16,9 +16,6 @@
 namespace bitfed {
 namespace {
 
-// At ten, k-means still ends in minima that differ by a fifth from seed to seed.
-constexpr size_t kRestarts = 100;
-
 constexpr size_t kAuto = 0;
 
 struct FedtmosOptions {
@@ -78,6 +75,14 @@ Vectors scaled_vectors(const Uploads& uploads, size_t specialist, double scale, 
     }
   }
   return vectors;
+}
+
+// From ten starts k-means still ends in minima that differ by a fifth from seed to seed: it gets as many as a
+// few milliseconds allow, up to a hundred. What one start costs goes with vectors * clusters * clauses.
+size_t kmeans_restarts(const Vectors& vectors, size_t clusters) {
+  constexpr size_t kBudget = 15'000'000;
+  const size_t one = vectors.weights.size() * clusters * vectors.weights.front().size();
+  return std::clamp<size_t>(kBudget / one, 10, 100);
 }
 
 // The most vectors that a class has: with so many models none has to share its place with another.
@@ -213,10 +218,15 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
   size_t kept = 0;
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
     const Vectors vectors = scaled_vectors(uploads, s, scale, &dropped);
+    if (vectors.list.empty()) {
+      fused.members.push_back(empty_member(recipe, s, 2));
+      continue;
+    }
     kept += vectors.list.size();
     const RandomStream random = RandomStream({options.seed, "fedtmos-kmeans"}).substream(s);
     const size_t clusters = options.clusters == kAuto ? (vectors.list.size() + 1) / 2 : options.clusters;
-    const Clustering clustering = kmeans(vectors.weights, clusters, kRestarts, random);
+    const Clustering clustering =
+        kmeans(vectors.weights, clusters, kmeans_restarts(vectors, clusters), random);
     const size_t models =
         options.server_models[s] == kAuto ? most_vectors(vectors.list) : options.server_models[s];
     for (const ServerModel& model : regroup(vectors.list, clustering, models)) {
@@ -228,7 +238,6 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
       normalise_sums(options.normalise, &member);
       fused.members.push_back(std::move(member));
     }
-    if (vectors.list.empty()) fused.members.push_back(empty_member(recipe, s, 2));
   }
   fused.notes.push_back(fmt::format(
       "{} class vectors regrouped, {} dropped because their scaled weights vanish", kept, dropped));
