@@ -5,8 +5,8 @@
 #include "bitfed/bits/kernels.h"
 
 // The clause matching that all vector units share; each gives it its own Block: 512 bits in registers. Block
-// must be a type of the unit's unnamed namespace, so that every unit gets code of its own; for the same reason
-// nothing here is a template of the standard library.
+// must be a type of the unit's unnamed namespace, so that every unit gets code of its own; for the same
+// reason nothing here is a template of the standard library.
 namespace bitfed::isa {
 
 // Blocks of clauses worked on together: their lists, masks and matches fit the first-level cache beside the
