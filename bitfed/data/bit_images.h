@@ -15,12 +15,12 @@ struct BitImages {
   BitMatrix bits;
 
   BitImages() = default;
-  BitImages(size_t count_, size_t height_, size_t width_, size_t planes_)
-      : count(count_),
-        height(height_),
-        width(width_),
-        planes(planes_),
-        bits(count_ * height_, width_ * planes_) {}
+  BitImages(size_t samples, size_t rows, size_t columns, size_t bits_a_place)
+      : count(samples),
+        height(rows),
+        width(columns),
+        planes(bits_a_place),
+        bits(samples * rows, columns * bits_a_place) {}
 
   const uint64_t* row(size_t sample, size_t y) const { return bits.row(sample * height + y); }
 };
