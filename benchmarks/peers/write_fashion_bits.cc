@@ -1,5 +1,5 @@
-// write_fashion_bits DIR: the bits that bitfed_tsetlin_benchmark trains and predicts on, a byte each, for other
-// libraries: DIR/BOOLEANIZER-{train,test}-{bits,labels}.u8.
+// write_fashion_bits DIR: the bits that bitfed_tsetlin_benchmark trains and predicts on, a byte each, for
+// other libraries: DIR/BOOLEANIZER-{train,test}-{bits,labels}.u8.
 
 #include <cstdio>
 #include <filesystem>
