@@ -80,7 +80,7 @@ Vectors scaled_vectors(const Uploads& uploads, size_t specialist, double scale, 
 // From ten starts k-means still ends in minima that differ by a fifth from seed to seed: it gets as many as a
 // few milliseconds allow, up to a hundred. What one start costs goes with vectors * clusters * clauses.
 size_t kmeans_restarts(const Vectors& vectors, size_t clusters) {
-  constexpr size_t kBudget = 15'000'000;
+  constexpr size_t kBudget = 8'000'000;
   const size_t one = vectors.weights.size() * clusters * vectors.weights.front().size();
   return std::clamp<size_t>(kBudget / one, 10, 100);
 }
