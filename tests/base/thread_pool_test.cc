@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace bitfed {
@@ -46,6 +48,8 @@ TEST_P(ThreadPoolTest, ExceptionArrivesAndThePoolLivesOn) {
     const auto body = [&](size_t i) {
       ++calls;
       if (i == 5) throw std::runtime_error("five");
+      // Else the others could do all the rest before the thrower is scheduled again.
+      if (i >= 1000) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     };
     EXPECT_THROW(pool.for_each(100000, body), std::runtime_error);
     EXPECT_LT(calls, 100000);  // the rest is not started
