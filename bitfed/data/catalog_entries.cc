@@ -168,9 +168,9 @@ DatasetEntry watch() {
 }  // namespace
 
 const std::vector<DatasetEntry>& datasets() {
-  static const std::vector<DatasetEntry> entries = {mnist(), fashion_mnist(), cifar10(), cifar100(),
-                                                    svhn(),  hapt14(),        watch()};
-  return entries;
+  static const std::vector<DatasetEntry> kEntries = {mnist(), fashion_mnist(), cifar10(), cifar100(),
+                                                     svhn(),  hapt14(),        watch()};
+  return kEntries;
 }
 
 }  // namespace bitfed

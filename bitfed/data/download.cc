@@ -89,9 +89,9 @@ bool may_pass(CURLcode code, long status) {
 
 std::string download(const std::string& url, const std::filesystem::path& path,
                      const std::function<void(uint64_t, uint64_t)>& progress, bool& retry) {
-  static const CURLcode started = curl_global_init(CURL_GLOBAL_DEFAULT);
+  static const CURLcode kStarted = curl_global_init(CURL_GLOBAL_DEFAULT);
   const std::unique_ptr<CURL, decltype(&curl_easy_cleanup)> curl(
-      started == CURLE_OK ? curl_easy_init() : nullptr, curl_easy_cleanup);
+      kStarted == CURLE_OK ? curl_easy_init() : nullptr, curl_easy_cleanup);
   if (curl == nullptr) throw failure("libcurl could not be started");
   Transfer transfer;
   transfer.progress = &progress;

@@ -16,7 +16,7 @@ bool unfitted(const SpecialistSpec& spec) {
 }
 
 // The averaged quantiles of one column, without repetitions.
-std::vector<float> distinct(std::vector<double> cuts) {
+std::vector<float> distinct(const std::vector<double>& cuts) {
   std::vector<float> result;
   for (const double cut : cuts) {
     const auto value = static_cast<float>(cut);
