@@ -8,7 +8,7 @@
 #include "bitfed/model/booleanizer_json.h"
 #include "bitfed/report/clause_logic.h"
 #include "bitfed/report/humanise.h"
-#include "bitfed/tsetlin/compiled_clauses.h"
+#include "bitfed/tsetlin/tsetlin_model.h"
 #include "bitfed/zoo/zoo.h"
 #include "cli/commands.h"
 #include "cli/model_file.h"
@@ -21,10 +21,6 @@ struct InspectArguments {
   size_t clauses = 3;
   bool json = false;
 };
-
-uint64_t included_literals(const TsetlinMember& member, size_t class_count) {
-  return CompiledClauses(member, class_count).literal_count();
-}
 
 // Clauses that can fire: with a literal and a weight.
 size_t live_clauses(const TsetlinMember& member) {
@@ -40,8 +36,8 @@ uint64_t member_bytes(const TsetlinMember& member) {
   return member.actions.rows() * ((member.actions.columns() + 7) / 8 + sizeof(int32_t));
 }
 
-nlohmann::ordered_json member_json(const TsetlinMember& member, size_t class_count) {
-  const uint64_t literals = included_literals(member, class_count);
+nlohmann::ordered_json member_json(const TsetlinMember& member) {
+  const uint64_t literals = included_literals(member);
   return {{"booleanizer", booleanizer_to_json(member.booleanizer)},
           {"patch", {member.shape.patch_height, member.shape.patch_width}},
           {"patches", member.shape.patches()},
@@ -58,7 +54,7 @@ void print_members(const TsetlinModel& model) {
              "patch", "clauses a class", "live clauses", "literals a clause", "bytes", "one-bit ops");
   for (size_t i = 0; i < model.members().size(); ++i) {
     const TsetlinMember& member = model.members()[i];
-    const uint64_t literals = included_literals(member, model.class_count());
+    const uint64_t literals = included_literals(member);
     const size_t live = live_clauses(member);
     fmt::print("  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16.1f} {:>10} {:>12}\n", i + 1,
                member.booleanizer.kind,
@@ -82,7 +78,7 @@ void inspect(const InspectArguments& arguments) {
                                    {"binary_ops", costs.binary_ops},
                                    {"machines", nlohmann::ordered_json::array()}};
     for (const TsetlinMember& member : tsetlin->members()) {
-      json["machines"].push_back(member_json(member, tsetlin->class_count()));
+      json["machines"].push_back(member_json(member));
     }
     fmt::print("{}\n", json.dump(1));
     return;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "bitfed/base/error.h"
+
 namespace bitfed {
 namespace {
 
@@ -33,9 +35,8 @@ CompiledClauses::CompiledClauses(const TsetlinMember& member, size_t class_count
 
 void CompiledClauses::add_clause(const TsetlinMember& member, size_t row, const PatchLiterals& positions) {
   const uint64_t* actions = member.actions.row(row);
-  const size_t included = kernels().count_bits(actions, member.actions.stride());
-  if (member.weights[row] == 0 || included == 0) return;  // an empty clause is silent
-  literal_count_ += included;
+  if (member.weights[row] == 0) return;
+  if (kernels().count_bits(actions, member.actions.stride()) == 0) return;  // an empty clause is silent
   if (contradicts_itself(member.actions, row, shape_.features())) return;
   AlignedVector<uint64_t> mask(positions.blocks() * kBlockWords);
   if (!shape_.is_flat()) {
@@ -50,6 +51,7 @@ void CompiledClauses::add_clause(const TsetlinMember& member, size_t row, const 
   }
   const size_t groups = std::max<size_t>(1, (lists_.size() - start + kLiteralGroup - 1) / kLiteralGroup);
   lists_.resize(start + groups * kLiteralGroup, positions.filler());
+  if (lists_.size() > UINT32_MAX) throw input_error("a model of more than {} literals", UINT32_MAX);
   list_starts_.push_back(static_cast<uint32_t>(start));
   list_groups_.push_back(static_cast<uint16_t>(groups));
   weights_.push_back(member.weights[row]);

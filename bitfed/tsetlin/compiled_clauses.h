@@ -26,8 +26,6 @@ class CompiledClauses {
   // Flat: the same for every loaded sample, class_count sums each.
   void add_sums(const FlatLiterals& samples, int64_t* sums);
 
-  uint64_t literal_count() const { return literal_count_; }  // included, in all clauses together
-
  private:
   void add_clause(const TsetlinMember& member, size_t row, const PatchLiterals& positions);
   ClauseSpan span(size_t label);
@@ -40,7 +38,6 @@ class CompiledClauses {
   std::vector<uint16_t> list_groups_;
   std::vector<uint16_t> lists_;
   AlignedVector<uint64_t> position_masks_;  // convolutional
-  uint64_t literal_count_ = 0;
 
   AlignedVector<uint64_t> matches_;  // of the class in hand
   std::vector<uint64_t> fired_;

@@ -1,5 +1,6 @@
 #include "bitfed/tsetlin/flat_literals.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace bitfed {

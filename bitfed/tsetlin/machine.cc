@@ -31,8 +31,10 @@ uint16_t* find_entry(uint16_t* list, uint16_t entry) {
   }
 }
 
-// Entries that a clause's list can come to have: all literals of the content, in whole groups.
+// Entries that a clause's list can come to have: all literals of the content, in whole groups. A flat machine
+// has no lists.
 size_t list_room(const PatchShape& shape) {
+  if (shape.is_flat()) return 0;
   return (2 * shape.content_bits() + kLiteralGroup - 1) / kLiteralGroup * kLiteralGroup;
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "bitfed/base/error.h"
+#include "bitfed/bits/kernels.h"
 #include "bitfed/tsetlin/compiled_clauses.h"
 
 namespace bitfed {
@@ -111,11 +112,19 @@ TsetlinMember member_of(const TsetlinMachine& machine, const BooleanizerSpec& bo
   return member;
 }
 
+uint64_t included_literals(const TsetlinMember& member) {
+  uint64_t count = 0;
+  for (size_t row = 0; row < member.weights.size(); ++row) {
+    if (member.weights[row] == 0) continue;
+    count += kernels().count_bits(member.actions.row(row), member.actions.stride());
+  }
+  return count;
+}
+
 ModelCosts TsetlinModel::costs() const {
   ModelCosts costs;
   for (const TsetlinMember& member : members_) {
-    const size_t literals = CompiledClauses(member, class_count_).literal_count();
-    costs.binary_ops += literals * member.shape.patches();
+    costs.binary_ops += included_literals(member) * member.shape.patches();
     costs.flops += class_count_;  // the division of each sum
   }
   costs.bytes = state().tensor_bytes();

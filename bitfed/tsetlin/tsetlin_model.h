@@ -31,6 +31,9 @@ struct TsetlinMember {
 // The member that a machine in training would be as it stands: clamped to ±T, scaled by T.
 TsetlinMember member_of(const TsetlinMachine& machine, const BooleanizerSpec& booleanizer);
 
+// Literals that clauses of some weight demand, all together.
+uint64_t included_literals(const TsetlinMember& member);
+
 // A sum of machines: a plain one, a composite of specialists, or what a server made of many clients.
 class TsetlinModel : public Model {
  public:

@@ -59,6 +59,13 @@ PatchShape SpecialistSpec::shape(const Dataset& dataset) const {
   if (shape.literals() > UINT16_MAX) {
     throw input_error("a patch of {} literals, expected at most {}", shape.literals(), UINT16_MAX);
   }
+  // A machine numbers the entries of its clauses' lists in 32 bits; there are at most twice as many as
+  // automata.
+  const size_t automata = options.clauses * dataset.class_count() * shape.literals();
+  if (automata > INT32_MAX) {
+    throw input_error("{} clauses of {} literals for each of {} classes: {} automata, expected at most {}",
+                      options.clauses, shape.literals(), dataset.class_count(), automata, INT32_MAX);
+  }
   return shape;
 }
 

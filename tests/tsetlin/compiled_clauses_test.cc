@@ -54,7 +54,7 @@ TEST(CompiledClauses, KeepsOnlyClausesThatCanFireAndMatter) {
   member.actions.set(3, 1, true);  // class 1: one literal of weight -2
   member.bias = {5, 6};
   CompiledClauses compiled(member, 2);
-  EXPECT_EQ(compiled.literal_count(), 3u);
+  EXPECT_EQ(included_literals(member), 3u);
   BitImages images(2, 1, 2, 1);
   images.bits.set(0, 0, true);  // (1, 0): x0 and not x1
   images.bits.set(1, 1, true);  // (0, 1): x1

@@ -436,5 +436,20 @@ TEST_F(DamagedModel, Booleanizer) {
               HasSubstr("found 'other'"));
 }
 
+// A small file can speak of huge images. To tell its costs, nothing of their size may be allocated: the
+// bitmaps of this one would take 34 GB.
+TEST(TsetlinModel, CostsOfHugeImagesAreCountedNotBuilt) {
+  TsetlinMember member;
+  member.shape = {4096, 4096, 1, 1, 1};
+  member.clauses = 2;
+  member.actions = BitMatrix(2, member.shape.literals());
+  member.actions.set(0, 3, true);
+  member.actions.set(0, 8190, true);
+  member.actions.set(1, 5, true);  // of no weight
+  member.weights = {7, 0};
+  member.bias = {0};
+  EXPECT_EQ(TsetlinModel(1, {member}).costs().binary_ops, uint64_t{2} * 4096 * 4096);
+}
+
 }  // namespace
 }  // namespace bitfed

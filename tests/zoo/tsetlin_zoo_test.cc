@@ -185,5 +185,14 @@ TEST(TsetlinZoo, RefusesMoreLiteralsThanCanBeNumbered) {
               HasSubstr("65884 literals, expected at most 65535"));
 }
 
+TEST(TsetlinZoo, RefusesMoreAutomataThanCanBeNumbered) {
+  const SpecialistSpec spec = read("[model]\nname = \"tm\"\nclauses = 65536").at(0);
+  const size_t classes = images(1, 1, 1).class_count();
+  const size_t pixels = INT32_MAX / (size_t{65536} * classes * 2);
+  EXPECT_EQ(error_text([&] { spec.shape(images(1, pixels, 1)); }), "");
+  EXPECT_THAT(error_text([&] { spec.shape(images(1, pixels + 1, 1)); }),
+              AllOf(HasSubstr("65536 clauses of"), HasSubstr("automata, expected at most 2147483647")));
+}
+
 }  // namespace
 }  // namespace bitfed
