@@ -49,6 +49,12 @@ nlohmann::ordered_json member_json(const TsetlinMember& member) {
           {"binary_ops", literals * member.shape.patches()}};
 }
 
+nlohmann::ordered_json machines_json(const TsetlinModel& model) {
+  nlohmann::ordered_json machines = nlohmann::ordered_json::array();
+  for (const TsetlinMember& member : model.members()) machines.push_back(member_json(member));
+  return machines;
+}
+
 void print_members(const TsetlinModel& model) {
   fmt::print("\n  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16} {:>10} {:>12}\n", "machine", "booleanizer",
              "patch", "clauses a class", "live clauses", "literals a clause", "bytes", "one-bit ops");
@@ -70,16 +76,10 @@ void inspect(const InspectArguments& arguments) {
   const ModelCosts costs = file.model->costs();
   const auto* tsetlin = dynamic_cast<const TsetlinModel*>(file.model.get());
   if (arguments.json) {
-    nlohmann::ordered_json json = {{"name", file.name},
-                                   {"classes", file.class_names},
-                                   {"model_sha256", file.sha256},
-                                   {"model_bytes", costs.bytes},
-                                   {"flops", costs.flops},
-                                   {"binary_ops", costs.binary_ops},
-                                   {"machines", nlohmann::ordered_json::array()}};
-    for (const TsetlinMember& member : tsetlin->members()) {
-      json["machines"].push_back(member_json(member));
-    }
+    nlohmann::ordered_json json = {{"name", file.name},           {"classes", file.class_names},
+                                   {"model_sha256", file.sha256}, {"model_bytes", costs.bytes},
+                                   {"flops", costs.flops},        {"binary_ops", costs.binary_ops}};
+    if (tsetlin != nullptr) json["machines"] = machines_json(*tsetlin);
     fmt::print("{}\n", json.dump(1));
     return;
   }
@@ -89,6 +89,7 @@ void inspect(const InspectArguments& arguments) {
       file.name.empty() ? arguments.model : file.name, file.class_names.size(),
       human_bytes(static_cast<double>(costs.bytes)), human_count(static_cast<double>(costs.binary_ops)),
       human_count(static_cast<double>(costs.flops)), file.sha256);
+  if (tsetlin == nullptr) return;
   print_members(*tsetlin);
   if (arguments.clauses == 0) return;
   fmt::print(

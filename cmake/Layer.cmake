@@ -23,14 +23,18 @@ function(bitfed_layer name)
   set(BITFED_LAYERS ${BITFED_LAYERS} ${name} CACHE INTERNAL "")
 endfunction()
 
-# Each file of bits/isa is compiled for its own instruction set and never includes standard-library
+# Each file of an isa folder is compiled for its own instruction set and never includes standard-library
 # templates, so that no code built for a newer CPU can be linked into a path that an older one takes.
 function(bitfed_isa_flags)
   set(isa ${PROJECT_SOURCE_DIR}/bitfed/bits/isa)
+  set(nn ${PROJECT_SOURCE_DIR}/bitfed/nn/isa)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set_source_files_properties(${isa}/avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mbmi;-mbmi2;-mpopcnt;-mlzcnt")
     # GCC 12 takes the deliberately undefined operands in its own AVX-512 intrinsics for mistakes.
     set_source_files_properties(${isa}/avx512.cc PROPERTIES COMPILE_OPTIONS
       "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vpopcntdq;-mbmi;-mbmi2;-mpopcnt;-mlzcnt;-Wno-uninitialized;-Wno-maybe-uninitialized")
+    set_source_files_properties(${nn}/avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
+    set_source_files_properties(${nn}/avx512.cc PROPERTIES COMPILE_OPTIONS
+      "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mfma;-Wno-uninitialized;-Wno-maybe-uninitialized")
   endif()
 endfunction()

@@ -28,7 +28,7 @@ const Kernels* find(std::string_view name) {
 std::vector<const Kernels*> supported_kernels() {
   std::vector<const Kernels*> tables = {&isa::scalar_kernels()};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
     tables.push_back(&isa::avx2_kernels());
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&

@@ -1,7 +1,6 @@
 #include "bitfed/federated/federation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 
 #include "bitfed/base/digest.h"
@@ -10,16 +9,6 @@
 
 namespace bitfed {
 namespace {
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 Event totals_to_json(const FederationTotals& totals) {
   return {{"uploads", totals.uploads},
@@ -135,7 +124,7 @@ void Federation::run_round(uint32_t round) {
     event.update(last_evaluation_);
     event.erase("confusion_matrix");
   }
-  save(round);
+  if (round == options_.rounds || since_save_.seconds() >= options_.checkpoint_seconds) save(round);
   events_(event);
   // The last round's uploads stay: other methods can be tried on them.
   if (round > 1) uploads_.remove_round(round - 1);
@@ -145,7 +134,11 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
                          const char* origin) {
   const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
   server_.accept(result.client, decode(result.upload, source));
-  if (std::string_view(origin) != "checkpoint") uploads_.put(round, result, depends_on);
+  // The uploads of a single round are the whole work, and other methods can be tried on them. Where a client
+  // kept something that goes with its upload, the upload alone is of no use.
+  const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
+  if (std::string_view(origin) != "checkpoint" && worth_keeping && !result.keeps_state)
+    uploads_.put(round, result, depends_on);
   ++totals_.uploads;
   totals_.reused_uploads += result.reused ? 1 : 0;
   totals_.upload_bytes += result.upload.size();
@@ -160,11 +153,14 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
            {"origin", origin}});
 }
 
-void Federation::save(uint32_t round) const {
+void Federation::save(uint32_t round) {
+  create_folders(options_.checkpoint);
+  transport_.save(round);
   State state = server_.save();
   state.metadata["checkpoint"] =
       Event({{"round", round}, {"totals", totals_to_json(totals_)}, {"evaluation", last_evaluation_}}).dump();
   write_state(server_file(), state);
+  since_save_ = Stopwatch();
 }
 
 // Returns the last finished round; 0 if there is none.
@@ -177,7 +173,9 @@ uint32_t Federation::restore() {
   totals_ = totals_from_json(json_field(note, "totals", source), source);
   last_evaluation_ = json_field(note, "evaluation", source);
   server_.restore(state);
-  return static_cast<uint32_t>(json_integer(note, "round", 0, UINT32_MAX, source));
+  const auto round = static_cast<uint32_t>(json_integer(note, "round", 0, UINT32_MAX, source));
+  transport_.restore(round);
+  return round;
 }
 
 }  // namespace bitfed

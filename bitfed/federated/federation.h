@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -24,6 +25,10 @@ struct FederationOptions {
   // What every upload depends on besides round, client and broadcast: recipe, seed, data.
   std::string depends_on;
   std::function<bool()> stop;  // the user wants to stop
+  // A round of a moment is cheaper done again than made durable: the work, in seconds, that a crash may cost,
+  // and the training that makes an upload of many rounds worth a file.
+  double checkpoint_seconds = 1;
+  double keep_seconds = 1;
 };
 
 // Counted over the whole run, interruptions included.
@@ -40,6 +45,16 @@ struct FederationTotals {
 
 // Judges the model after a round: an object of figures ("accuracy": …) for the round's event.
 using Evaluate = std::function<Event(const Model& model)>;
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
 
 // The round loop. Sampling, checkpoints and resuming live here, never in a method. After a crash at any
 // moment, a new Federation on the same checkpoint folder goes on and ends with the same model.
@@ -58,7 +73,7 @@ class Federation {
  private:
   void run_round(uint32_t round);
   void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, const char* origin);
-  void save(uint32_t round) const;
+  void save(uint32_t round);
   uint32_t restore();
   std::filesystem::path server_file() const { return options_.checkpoint / "server.safetensors"; }
 
@@ -70,6 +85,7 @@ class Federation {
   UploadStore uploads_;
   FederationTotals totals_;
   Event last_evaluation_ = Event::object();
+  Stopwatch since_save_;
 };
 
 // The clients of a round: `count` of `clients`, ascending, drawn without replacement.

@@ -21,14 +21,19 @@ struct ClientContext {
   std::function<bool()> stop;             // true: give up, by Error::Kind::kStopped
   std::function<void(double)> progress;   // the fraction done, from 0 to 1
   std::function<void(uint64_t)> trained;  // so many samples more were trained on, repetitions counted
+  State kept = {};                        // what this client kept when it last took part; empty: nothing
+  std::function<void(State)> keep = {};   // keeps this instead; it never leaves the client
 };
 
-// The half of a method that runs beside the data. The upload is a function of the broadcast, the samples
-// and the random stream alone; many clients call one half at once, so it keeps nothing.
+// The half of a method that runs beside the data. The upload is a function of the broadcast, the samples,
+// the random stream and what the client kept alone; many clients call one half at once, so it has no state.
 class ClientHalf {
  public:
   virtual ~ClientHalf() = default;
   virtual State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const = 0;
+
+  // The model of a client's own that `kept` holds; none where the method has no such models.
+  virtual std::unique_ptr<Model> personal_model(const State& /*kept*/) const { return nullptr; }
 };
 
 // The half that runs at the server. Uploads arrive one at a time and in any order; the result must not

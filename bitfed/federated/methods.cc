@@ -18,6 +18,9 @@ const std::vector<MethodEntry>& methods() {
        make_fedtmos_ensemble},
       {"fedtm", "iterative: mean of the weights, OR of the two largest holders' actions (FedTM, ISTM 2023)",
        make_fedtm},
+      {"fed-bin-mlp",
+       "iterative: mean of binarised perceptrons, and a personal one for every client (Fed-Bin-MLP, 2022)",
+       make_fed_bin_mlp},
   };
   return kMethods;
 }

@@ -16,6 +16,7 @@ struct ClientResult {
   uint64_t trained_samples = 0;  // that it trained on, repetitions counted
   double train_seconds = 0;      // of CPU time
   bool reused = false;           // taken from another run
+  bool keeps_state = false;      // the client kept something that goes with this upload
 };
 
 // How broadcasts reach clients and uploads come back: within one process, or over a network.
@@ -28,6 +29,11 @@ class Transport {
   // not answer is no error. An exception from `receive` ends the round and is thrown again here.
   virtual void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                          const std::function<void(ClientResult)>& receive) = 0;
+
+  // For transports that hold what the clients keep, because the clients live in this process: makes it
+  // durable as of a finished round, and brings back what it was then.
+  virtual void save(uint32_t /*round*/) {}
+  virtual void restore(uint32_t /*round*/) {}
 };
 
 }  // namespace bitfed

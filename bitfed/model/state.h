@@ -114,6 +114,8 @@ class State {
       std::copy(tensor.bytes.begin(), tensor.bytes.end(), reinterpret_cast<uint8_t*>(result.data()));
     return result;
   }
+  // The same, as bytes: for types that C++ has no name for.
+  const Tensor& expect(std::string_view name, Dtype dtype, const std::vector<uint64_t>& shape) const;
   template <typename T>
   T scalar(std::string_view name) const {
     return values<T>(name, {})[0];
@@ -133,7 +135,6 @@ class State {
 
  private:
   const Tensor* find(std::string_view name) const;
-  const Tensor& expect(std::string_view name, Dtype dtype, const std::vector<uint64_t>& shape) const;
 
   std::string source_ = "state";
   std::vector<Tensor> tensors_;

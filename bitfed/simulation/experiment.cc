@@ -17,6 +17,7 @@
 #include "bitfed/model/json_fields.h"
 #include "bitfed/simulation/evaluation.h"
 #include "bitfed/simulation/in_process_transport.h"
+#include "bitfed/simulation/personal_evaluation.h"
 
 namespace bitfed {
 namespace {
@@ -135,6 +136,20 @@ uint64_t peak_rss_bytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
+// What a client's messages of one round take on a slow radio: LoRaWAN's slowest and fastest.
+Event airtime(uint64_t upload_bytes, uint64_t download_bytes) {
+  Event rows = Event::array();
+  for (const uint64_t rate : {300, 37500}) {
+    const auto seconds = [&](uint64_t bytes) {
+      return 8.0 * static_cast<double>(bytes) / static_cast<double>(rate);
+    };
+    rows.push_back({{"bits_per_second", rate},
+                    {"upload_seconds", seconds(upload_bytes)},
+                    {"download_seconds", seconds(download_bytes)}});
+  }
+  return rows;
+}
+
 Event summarise(const Experiment& experiment, const Config& recipe, const ServerHalf& server,
                 const Federation& federation, unsigned threads, const std::string& version) {
   const FederationTotals& totals = federation.totals();
@@ -162,12 +177,13 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
           {"machine", describe_machine()},
           {"accuracy", judged["accuracy"]},
           {"validation_accuracy", judged["validation_accuracy"]},
-          {"local_accuracy_mean", nullptr},
+          {"local_accuracy_mean", judged["local_accuracy_mean"]},
           {"f1_micro", judged["f1_micro"]},
           {"upload_bytes_per_client", per_upload(totals.upload_bytes)},
           {"upload_bytes_raw", raw_upload ? Event(*raw_upload) : Event()},
           {"download_bytes_per_client", per_upload(totals.download_bytes)},
           {"total_upload_bytes", totals.upload_bytes},
+          {"airtime", airtime(per_upload(totals.upload_bytes), per_upload(totals.download_bytes))},
           {"model_bytes", costs.bytes},
           {"flops", costs.flops},
           {"binary_ops", costs.binary_ops},
@@ -207,9 +223,12 @@ ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& o
   sink(started_event(experiment, recipe));
   const std::unique_ptr<ClientHalf> client = experiment.method->make_client();
   const std::unique_ptr<ServerHalf> server = experiment.method->make_server();
+  ClientStates states(folder.checkpoint() / "clients", experiment.partition.size());
   const auto transport =
       make_in_process_transport({experiment.seed, experiment.dropout, options.stop}, *client,
-                                experiment.train, experiment.partition, pool, sink);
+                                experiment.train, experiment.partition, states, pool, sink);
+  const PersonalEvaluation personal(experiment.train, experiment.partition,
+                                    experiment.partition_spec.kind == "column", experiment.evaluation.test);
   FederationOptions federated;
   federated.seed = experiment.seed;
   federated.rounds = experiment.rounds;
@@ -221,11 +240,17 @@ ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& o
   federated.stop = options.stop;
   Federation federation(
       federated, *server, *transport,
-      [&](const Model& model) { return evaluate_model(model, experiment.evaluation, pool); }, sink);
+      [&](const Model& model) {
+        Event judged = evaluate_model(model, experiment.evaluation, pool);
+        judged["local_accuracy_mean"] = personal.mean_accuracy(*client, states, pool);
+        return judged;
+      },
+      sink);
   federation.run();
 
   write_state(out / "model.safetensors", model_state(*server->model(), experiment));
   Event summary = summarise(experiment, recipe, *server, federation, pool.size(), options.version);
+  summary["client_results"] = personal.table(*server->model(), *client, states, pool);
   // Of this process alone: what ran before an interruption is not in it.
   summary["wall_seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_file_atomically(summary_file, summary.dump(1) + "\n");

@@ -18,11 +18,12 @@ double thread_seconds() {
 class InProcessTransport : public Transport {
  public:
   InProcessTransport(const SimulationOptions& options, const ClientHalf& client, const Dataset& train,
-                     const Partition& partition, ThreadPool& pool, EventSink events)
+                     const Partition& partition, ClientStates& states, ThreadPool& pool, EventSink events)
       : options_(options),
         client_(client),
         train_(train),
         partition_(partition),
+        states_(states),
         pool_(pool),
         events_(std::move(events)) {}
 
@@ -41,6 +42,9 @@ class InProcessTransport : public Transport {
     });
   }
 
+  void save(uint32_t round) override { states_.save(round); }
+  void restore(uint32_t round) override { states_.restore(round); }
+
  private:
   bool drops_out(uint32_t round, uint32_t client) const {
     return options_.dropout > 0 &&
@@ -52,13 +56,19 @@ class InProcessTransport : public Transport {
     const Dataset samples = subset(train_, partition_[client]);
     ClientResult result;
     const ClientContext context{
-        RandomStream({options_.seed, "client", round, client}), options_.stop,
+        RandomStream({options_.seed, "client", round, client}),
+        options_.stop,
         [&](double fraction) {
           const std::lock_guard lock(mutex_);
           events_(
               {{"event", "client-progress"}, {"round", round}, {"client", client}, {"fraction", fraction}});
         },
-        [&result](uint64_t more) { result.trained_samples += more; }};
+        [&result](uint64_t more) { result.trained_samples += more; },
+        states_.of(client).empty() ? State() : decode(states_.of(client), "the client's own state"),
+        [&](const State& kept) {
+          states_.put(client, encode(kept));
+          result.keeps_state = true;
+        }};
     result.client = client;
     result.samples = samples.size();
     // Every client reads the bytes of the broadcast, as it would over a network.
@@ -71,6 +81,7 @@ class InProcessTransport : public Transport {
   const ClientHalf& client_;
   const Dataset& train_;
   const Partition& partition_;
+  ClientStates& states_;
   ThreadPool& pool_;
   EventSink events_;
   std::mutex mutex_;
@@ -80,9 +91,10 @@ class InProcessTransport : public Transport {
 
 std::unique_ptr<Transport> make_in_process_transport(const SimulationOptions& options,
                                                      const ClientHalf& client, const Dataset& train,
-                                                     const Partition& partition, ThreadPool& pool,
-                                                     EventSink events) {
-  return std::make_unique<InProcessTransport>(options, client, train, partition, pool, std::move(events));
+                                                     const Partition& partition, ClientStates& states,
+                                                     ThreadPool& pool, EventSink events) {
+  return std::make_unique<InProcessTransport>(options, client, train, partition, states, pool,
+                                              std::move(events));
 }
 
 }  // namespace bitfed

@@ -7,6 +7,7 @@
 #include "bitfed/federated/events.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/transport.h"
+#include "bitfed/simulation/client_states.h"
 
 namespace bitfed {
 
@@ -16,10 +17,11 @@ struct SimulationOptions {
   std::function<bool()> stop;
 };
 
-// All clients in this process, each one task on the pool. `events` hears of their progress.
+// All clients in this process, each one task on the pool; `states` holds what they keep. `events` hears of
+// their progress.
 std::unique_ptr<Transport> make_in_process_transport(const SimulationOptions& options,
                                                      const ClientHalf& client, const Dataset& train,
-                                                     const Partition& partition, ThreadPool& pool,
-                                                     EventSink events);
+                                                     const Partition& partition, ClientStates& states,
+                                                     ThreadPool& pool, EventSink events);
 
 }  // namespace bitfed

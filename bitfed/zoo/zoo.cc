@@ -1,6 +1,7 @@
 #include "bitfed/zoo/zoo.h"
 
 #include "bitfed/base/error.h"
+#include "bitfed/nn/mlp_model.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 
 namespace bitfed {
@@ -11,6 +12,7 @@ const std::vector<ModelEntry>& models() {
       {"ctm", "convolutional Tsetlin machine: clauses over patches and their positions"},
       {"ctm-composite",
        "several convolutional machines, each with its own booleanizing and patch, voting together"},
+      {"mlp", "multilayer perceptron with batch norm, weights and activations of one bit; for tables"},
   };
   return kModels;
 }
@@ -25,7 +27,8 @@ std::unique_ptr<Model> load_model(const State& state, std::string_view source) {
   }
   const std::string& kind = state.text("bitfed.kind");
   if (kind == "tsetlin") return tsetlin_model_from_state(state, source);
-  throw input_error("{}: metadata 'bitfed.kind': found '{}', expected tsetlin", source, kind);
+  if (kind == "mlp") return mlp_model_from_state(state, source);
+  throw input_error("{}: metadata 'bitfed.kind': found '{}', expected tsetlin or mlp", source, kind);
 }
 
 }  // namespace bitfed

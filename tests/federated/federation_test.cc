@@ -135,6 +135,8 @@ class FederationTest : public testing::Test {
     options_.clients_per_round = 2;
     options_.checkpoint = folder_ / "checkpoint";
     options_.depends_on = "recipe\n";
+    options_.checkpoint_seconds = 0;
+    options_.keep_seconds = 0;
   }
 
   // One process's life on the checkpoint folder.

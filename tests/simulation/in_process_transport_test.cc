@@ -49,7 +49,7 @@ class InProcessTransportTest : public testing::Test {
     ThreadPool pool(threads);
     events_.clear();
     const auto transport =
-        make_in_process_transport(options_, client_, train_, partition_, pool,
+        make_in_process_transport(options_, client_, train_, partition_, states_, pool,
                                   [this](const Event& event) { events_.push_back(event); });
     State broadcast;
     broadcast.add_scalar<int32_t>("number", 77);
@@ -65,6 +65,7 @@ class InProcessTransportTest : public testing::Test {
   EchoClient client_;
   Dataset train_;
   Partition partition_{std::vector<std::vector<uint32_t>>(6)};
+  ClientStates states_{testing::TempDir() + "in-process-transport-test", 6};
   std::vector<Event> events_;
 };
 

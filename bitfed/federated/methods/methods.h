@@ -7,6 +7,7 @@
 // One function a method, each in the file of its name.
 namespace bitfed {
 
+std::unique_ptr<Method> make_fed_bin_mlp(const MethodContext& context);
 std::unique_ptr<Method> make_fedtm(const MethodContext& context);
 std::unique_ptr<Method> make_fedtm_bank(const MethodContext& context);
 std::unique_ptr<Method> make_fedtmos(const MethodContext& context);

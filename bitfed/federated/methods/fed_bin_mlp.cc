@@ -1,0 +1,234 @@
+// Fed-Bin-MLP (Oh et al., "A federated binarized neural network model for constrained devices in IoT
+// healthcare services", 2022): homes with a gateway each train a small perceptron for an epoch, the server
+// averages, and every gateway keeps a model of its own that is a blend of the average and of what it had.
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "bitfed/base/error.h"
+#include "bitfed/federated/exact_mean.h"
+#include "bitfed/federated/methods/column_ranges.h"
+#include "bitfed/federated/methods/methods.h"
+#include "bitfed/federated/methods/mlp_messages.h"
+#include "bitfed/nn/mlp_model.h"
+#include "bitfed/nn/mlp_trainer.h"
+#include "bitfed/zoo/mlp_zoo.h"
+
+namespace bitfed {
+namespace {
+
+// What a client starts a round from.
+enum class Mix {
+  // (global + lambda * own) / (1 + lambda): equation (3) of the paper, kept at its size. Signs do not feel
+  // the division and neither do layers that batch norm follows, but the latent weights stay where training
+  // can still turn them.
+  kBlend,
+  // global + lambda * own, to the letter. All parameters grow by 1 + lambda every round, batch norm's shifts
+  // among them, until every unit says the same of every sample.
+  kEquation3,
+  kFigure4,  // a fresh network + lambda * global, as the paper's listing has it
+};
+
+struct Recipe {
+  MlpShape shape;
+  Mix mix = Mix::kBlend;
+  float lambda = 0.2f;
+  MlpPrecision upload = MlpPrecision::kFloats;
+  uint32_t epochs = 1;
+  uint32_t batch = 32;
+  AdamOptions adam;
+  uint64_t seed = 0;
+};
+
+Recipe read_recipe(const MethodContext& context) {
+  Recipe recipe;
+  recipe.shape = read_mlp(context.recipe, context.prototype);
+  recipe.seed = context.seed;
+  const Config method = context.recipe.section("method");
+  const std::vector<std::string> mixes = {"blend", "equation3", "figure4"};  // as Mix has them
+  const std::string mix = method.choice("mix", mixes[0], mixes);
+  recipe.mix = static_cast<Mix>(std::find(mixes.begin(), mixes.end(), mix) - mixes.begin());
+  recipe.lambda = static_cast<float>(method.number("lambda", 0.2, 0, 1));
+  const std::vector<std::string> uploads = {"latent", "bits"};
+  if (method.choice("upload", uploads[0], uploads) == uploads[1]) recipe.upload = MlpPrecision::kSigns;
+  if (recipe.upload == MlpPrecision::kSigns && !recipe.shape.binary) {
+    throw input_error(
+        "{}: found 'bits', expected 'latent': weights of full precision are more than their signs",
+        method.where("upload"));
+  }
+  const Config client = context.recipe.section("client");
+  recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 1, 1, 100000));
+  recipe.batch = static_cast<uint32_t>(client.integer("batch", 32, 1, 65536));
+  recipe.adam.rate = client.number("learning_rate", 1e-3, 1e-9, 10);
+  return recipe;
+}
+
+// (a + factor * b) / divisor, all of it: variances stay variances.
+MlpParameters sum(const MlpParameters& a, float factor, const MlpParameters& b, float divisor = 1) {
+  MlpParameters result = a;
+  const auto add = [&](std::vector<float>* to, const std::vector<float>& from) {
+    for (size_t i = 0; i < to->size(); ++i) (*to)[i] = ((*to)[i] + factor * from[i]) / divisor;
+  };
+  add(&result.weights, b.weights);
+  add(&result.shifts, b.shifts);
+  add(&result.means, b.means);
+  add(&result.variances, b.variances);
+  return result;
+}
+
+class Client : public ClientHalf {
+ public:
+  explicit Client(Recipe recipe) : recipe_(std::move(recipe)) {}
+
+  State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
+    if (asks_for_ranges(broadcast)) return ranges_message(samples);
+    const ColumnScaling scaling = read_scaling(broadcast, recipe_.shape.widths.front());
+    MlpTrainer trainer(recipe_.shape, std::min<size_t>(recipe_.batch, samples.size()), recipe_.adam);
+    trainer.load(start(read_parameters(broadcast, recipe_.shape), context));
+    train_epochs(scaling, samples, context, &trainer);
+    const MlpParameters own = trainer.parameters();
+    for (const auto* values : {&own.weights, &own.shifts, &own.means, &own.variances}) {
+      if (!ExactMean::fits(*values)) throw diverged();
+    }
+
+    State kept;
+    add_scaling(scaling, &kept);
+    add_parameters(own, MlpPrecision::kFloats, &kept);
+    context.keep(std::move(kept));
+
+    State upload;
+    upload.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples.size()));
+    add_parameters(own, recipe_.upload, &upload);
+    return upload;
+  }
+
+  std::unique_ptr<Model> personal_model(const State& kept) const override {
+    return std::make_unique<MlpModel>(recipe_.shape, read_scaling(kept, recipe_.shape.widths.front()),
+                                      read_parameters(kept, recipe_.shape));
+  }
+
+ private:
+  MlpParameters start(const MlpParameters& global, const ClientContext& context) const {
+    if (recipe_.mix == Mix::kFigure4)
+      return sum(initial_parameters(recipe_.shape, context.random.substream(1)), recipe_.lambda, global);
+    if (context.kept.empty()) return global;
+    const float divisor = recipe_.mix == Mix::kBlend ? 1 + recipe_.lambda : 1;
+    return sum(global, recipe_.lambda, read_parameters(context.kept, recipe_.shape), divisor);
+  }
+
+  void train_epochs(const ColumnScaling& scaling, const Dataset& samples, const ClientContext& context,
+                    MlpTrainer* trainer) const {
+    std::vector<uint32_t> order(samples.size());
+    std::iota(order.begin(), order.end(), 0u);
+    RandomStream random = context.random.substream(0);
+    std::vector<uint16_t> labels;
+    for (uint32_t epoch = 0; epoch < recipe_.epochs; ++epoch) {
+      random.shuffle(std::span(order));
+      for (size_t first = 0; first < order.size(); first += recipe_.batch) {
+        if (first % (1024 * recipe_.batch) == 0) {
+          if (context.stop && context.stop()) throw Error(Error::Kind::kStopped, "stopped");
+          context.progress((epoch + static_cast<double>(first) / static_cast<double>(order.size())) /
+                           recipe_.epochs);
+        }
+        const size_t rows = std::min<size_t>(recipe_.batch, order.size() - first);
+        labels.resize(rows);
+        for (size_t r = 0; r < rows; ++r) {
+          scaling.apply(samples.row(order[first + r]), trainer->input(r));
+          labels[r] = samples.labels[order[first + r]];
+        }
+        if (!std::isfinite(trainer->step(labels))) throw diverged();
+      }
+      context.trained(samples.size());
+    }
+  }
+
+  Error diverged() const {
+    return failure("training diverged, its numbers are no longer finite: lower client.learning_rate (now {})",
+                   recipe_.adam.rate);
+  }
+
+  Recipe recipe_;
+};
+
+class Server : public ServerHalf {
+ public:
+  explicit Server(Recipe recipe)
+      : recipe_(std::move(recipe)),
+        ranges_(recipe_.shape.widths.front()),
+        global_(initial_parameters(recipe_.shape, RandomStream({recipe_.seed, "mlp"}))) {}
+
+  bool needs_preparation() const override { return scaling_.factor.empty(); }
+
+  State broadcast(uint32_t /*round*/) const override {
+    return needs_preparation() ? ask_for_ranges() : save();
+  }
+
+  void accept(uint32_t /*client*/, const State& message) override {
+    if (needs_preparation()) {
+      ranges_.accept(message);
+      return;
+    }
+    const auto samples = message.scalar<uint32_t>("samples");
+    if (samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
+    const MlpParameters parameters = read_parameters(message, recipe_.shape);
+    weights_.add(parameters.weights, samples);
+    shifts_.add(parameters.shifts, samples);
+    means_.add(parameters.means, samples);
+    variances_.add(parameters.variances, samples);
+  }
+
+  void finish_round(uint32_t /*round*/) override {
+    if (needs_preparation()) {
+      scaling_ = ranges_.scaling();
+      return;
+    }
+    global_ = {weights_.mean(), shifts_.mean(), means_.mean(), variances_.mean()};
+    weights_ = shifts_ = means_ = variances_ = ExactMean();
+  }
+
+  std::unique_ptr<Model> model() const override {
+    return std::make_unique<MlpModel>(recipe_.shape, scaling_, global_);
+  }
+
+  State save() const override {
+    State state;
+    if (!needs_preparation()) add_scaling(scaling_, &state);
+    add_parameters(global_, MlpPrecision::kFloats, &state);
+    return state;
+  }
+
+  void restore(const State& saved) override {
+    if (saved.has("scaling")) scaling_ = read_scaling(saved, recipe_.shape.widths.front());
+    global_ = read_parameters(saved, recipe_.shape);
+  }
+
+ private:
+  Recipe recipe_;
+  ColumnRanges ranges_;
+  ColumnScaling scaling_;
+  MlpParameters global_;
+  ExactMean weights_, shifts_, means_, variances_;
+};
+
+class FedBinMlp : public Method {
+ public:
+  explicit FedBinMlp(Recipe recipe) : recipe_(std::move(recipe)) {}
+
+  std::unique_ptr<ClientHalf> make_client() const override { return std::make_unique<Client>(recipe_); }
+  std::unique_ptr<ServerHalf> make_server() const override { return std::make_unique<Server>(recipe_); }
+  std::string client_key() const override { return "fed-bin-mlp"; }
+  uint32_t default_rounds() const override { return 100; }
+
+ private:
+  Recipe recipe_;
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_fed_bin_mlp(const MethodContext& context) {
+  return std::make_unique<FedBinMlp>(read_recipe(context));
+}
+
+}  // namespace bitfed

@@ -1,0 +1,91 @@
+// AVX2 with FMA: sixteen floats are two registers.
+
+#include "bitfed/nn/isa/units.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+
+#include <immintrin.h>
+
+namespace bitfed::isa {
+namespace {
+
+struct Lanes {
+  __m256 a, b;
+};
+
+inline Lanes load(const float* p) {
+  return {_mm256_load_ps(p), _mm256_load_ps(p + 8)};
+}
+inline void store(float* p, Lanes x) {
+  _mm256_store_ps(p, x.a);
+  _mm256_store_ps(p + 8, x.b);
+}
+inline Lanes all(float value) {
+  return {_mm256_set1_ps(value), _mm256_set1_ps(value)};
+}
+inline Lanes operator+(Lanes x, Lanes y) {
+  return {_mm256_add_ps(x.a, y.a), _mm256_add_ps(x.b, y.b)};
+}
+inline Lanes operator-(Lanes x, Lanes y) {
+  return {_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)};
+}
+inline Lanes operator*(Lanes x, Lanes y) {
+  return {_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)};
+}
+inline Lanes operator/(Lanes x, Lanes y) {
+  return {_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)};
+}
+inline Lanes fma(Lanes x, Lanes y, Lanes z) {
+  return {_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+inline Lanes root(Lanes x) {
+  return {_mm256_sqrt_ps(x.a), _mm256_sqrt_ps(x.b)};
+}
+inline Lanes larger(Lanes x, Lanes y) {
+  return {_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)};
+}
+inline Lanes smaller(Lanes x, Lanes y) {
+  return {_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)};
+}
+inline Lanes where_at_least(Lanes a, Lanes b, Lanes x, Lanes y) {
+  return {_mm256_blendv_ps(y.a, x.a, _mm256_cmp_ps(a.a, b.a, _CMP_GE_OQ)),
+          _mm256_blendv_ps(y.b, x.b, _mm256_cmp_ps(a.b, b.b, _CMP_GE_OQ))};
+}
+inline __m256 add_exponent(__m256 x, __m256 shifted) {
+  const __m256i n = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+  return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(x), n));
+}
+inline Lanes add_exponent(Lanes x, Lanes shifted) {
+  return {add_exponent(x.a, shifted.a), add_exponent(x.b, shifted.b)};
+}
+inline float sum_of(Lanes x) {
+  const __m256 eight = _mm256_add_ps(x.a, x.b);
+  const __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+inline float largest_of(Lanes x) {
+  const __m256 eight = _mm256_max_ps(x.a, x.b);
+  const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+  const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+// 12 of the 16 registers for sums.
+constexpr int kWideRows = 1;
+constexpr int kWideVectors = 0;
+constexpr int kPairRows = 3;
+constexpr int kSingleRows = 6;
+
+#include "bitfed/nn/isa/loops.h"
+
+}  // namespace
+
+const NeuralKernels& avx2_neural_kernels() {
+  static constexpr NeuralKernels kTable = table("avx2");
+  return kTable;
+}
+
+}  // namespace bitfed::isa
+
+#endif

@@ -1,0 +1,86 @@
+// AVX-512: sixteen floats are one register.
+
+#include "bitfed/nn/isa/units.h"
+
+#if defined(__AVX512F__)
+
+#include <immintrin.h>
+
+namespace bitfed::isa {
+namespace {
+
+struct Lanes {
+  __m512 v;
+};
+
+inline Lanes load(const float* p) {
+  return {_mm512_load_ps(p)};
+}
+inline void store(float* p, Lanes x) {
+  _mm512_store_ps(p, x.v);
+}
+inline Lanes all(float value) {
+  return {_mm512_set1_ps(value)};
+}
+inline Lanes operator+(Lanes a, Lanes b) {
+  return {_mm512_add_ps(a.v, b.v)};
+}
+inline Lanes operator-(Lanes a, Lanes b) {
+  return {_mm512_sub_ps(a.v, b.v)};
+}
+inline Lanes operator*(Lanes a, Lanes b) {
+  return {_mm512_mul_ps(a.v, b.v)};
+}
+inline Lanes operator/(Lanes a, Lanes b) {
+  return {_mm512_div_ps(a.v, b.v)};
+}
+inline Lanes fma(Lanes a, Lanes b, Lanes c) {
+  return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+}
+inline Lanes root(Lanes x) {
+  return {_mm512_sqrt_ps(x.v)};
+}
+inline Lanes larger(Lanes a, Lanes b) {
+  return {_mm512_max_ps(a.v, b.v)};
+}
+inline Lanes smaller(Lanes a, Lanes b) {
+  return {_mm512_min_ps(a.v, b.v)};
+}
+inline Lanes where_at_least(Lanes a, Lanes b, Lanes x, Lanes y) {
+  return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_GE_OQ), y.v, x.v)};
+}
+inline Lanes add_exponent(Lanes x, Lanes shifted) {
+  const __m512i n = _mm512_slli_epi32(_mm512_castps_si512(shifted.v), 23);
+  return {_mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(x.v), n))};
+}
+inline __m128 quarter_sum(__m512 v) {
+  const __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+  return _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+}
+inline float sum_of(Lanes x) {
+  const __m128 four = quarter_sum(x.v);
+  const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+  return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+inline float largest_of(Lanes x) {
+  return _mm512_reduce_max_ps(x.v);
+}
+
+// 16 to 32 registers of sums: enough to hide the latency of a multiply-add on two ports.
+constexpr int kWideRows = 4;
+constexpr int kWideVectors = 4;
+constexpr int kPairRows = 8;
+constexpr int kSingleRows = 8;
+
+#include "bitfed/nn/isa/loops.h"
+
+}  // namespace
+
+const NeuralKernels& avx512_neural_kernels() {
+  static constexpr NeuralKernels kTable = table("avx512");
+  return kTable;
+}
+
+}  // namespace bitfed::isa
+
+#endif

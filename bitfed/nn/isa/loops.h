@@ -1,0 +1,240 @@
+// The loops of all units. A unit defines Lanes (16 floats) and the operations on it, then includes this file
+// inside its own anonymous namespace: the loops are written once and compiled for every instruction set, with
+// no code shared between the objects. No contraction: a fused multiply-add is where fma() is written.
+//
+// Lanes: load(p), store(p, x), all(f), + - * /, fma(a, b, c) = a * b + c, root(x), larger(a, b), smaller(a,
+// b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x, shifted), largest_of(x), sum_of(x) by
+// halves.
+
+// A tile of c in registers: all of its sums advance together.
+template <int kRows, int kVectors>
+inline void tile(const Product& p, size_t row, size_t column) {
+  Lanes sums[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = all(0.0f);
+  }
+  const float* a = p.a + row * p.a_row_step;
+  const float* b = p.b + column;
+  for (size_t k = 0; k < p.depth; ++k, a += p.a_depth_step, b += p.b_stride) {
+    Lanes line[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) line[v] = load(b + v * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const Lanes value = all(a[r * p.a_row_step]);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(value, line[v], sums[r][v]);
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) store(p.c + (row + r) * p.c_stride + column + v * kLanes, sums[r][v]);
+  }
+}
+
+template <int kRows, int kVectors>
+inline void strip(const Product& p, size_t column) {
+  size_t row = 0;
+  for (; row + kRows <= p.rows; row += kRows) tile<kRows, kVectors>(p, row, column);
+  for (; row + 2 <= p.rows; row += 2) tile<2, kVectors>(p, row, column);
+  if (row < p.rows) tile<1, kVectors>(p, row, column);
+}
+
+void multiply(const Product& p) {
+  size_t column = 0;
+  if constexpr (kWideVectors > 2) {
+    for (; column + kWideVectors * kLanes <= p.columns; column += kWideVectors * kLanes)
+      strip<kWideRows, kWideVectors>(p, column);
+  }
+  for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes) strip<kPairRows, 2>(p, column);
+  if (column < p.columns) strip<kSingleRows, 1>(p, column);
+}
+
+template <Activation kActivation>
+inline Lanes activate(Lanes x) {
+  if constexpr (kActivation == Activation::kSign) return where_at_least(x, all(0.0f), all(1.0f), all(-1.0f));
+  if constexpr (kActivation == Activation::kRelu) return larger(x, all(0.0f));
+  return x;
+}
+
+template <Activation kActivation>
+inline void norm_forward_as(const NormForward& n) {
+  const Lanes count = all(static_cast<float>(n.rows));
+  for (size_t column = 0; column < n.columns; column += kLanes) {
+    const float* x = n.x + column;
+    Lanes sum = all(0.0f);
+    for (size_t r = 0; r < n.rows; ++r) sum = sum + load(x + r * n.columns);
+    const Lanes mean = sum / count;
+    Lanes squares = all(0.0f);
+    for (size_t r = 0; r < n.rows; ++r) {
+      const Lanes difference = load(x + r * n.columns) - mean;
+      squares = fma(difference, difference, squares);
+    }
+    const Lanes variance = squares / count;
+    const Lanes inverse = all(1.0f) / root(variance + all(n.epsilon));
+    const Lanes shift = load(n.shift + column);
+    for (size_t r = 0; r < n.rows; ++r) {
+      const size_t at = r * n.columns + column;
+      const Lanes normal = (load(n.x + at) - mean) * inverse;
+      store(n.normal + at, normal);
+      store(n.out + at, activate<kActivation>(normal + shift));
+    }
+    store(n.mean + column, mean);
+    store(n.variance + column, variance);
+    store(n.inverse_deviation + column, inverse);
+  }
+}
+
+void norm_forward(const NormForward& n) {
+  if (n.activation == Activation::kSign) return norm_forward_as<Activation::kSign>(n);
+  if (n.activation == Activation::kRelu) return norm_forward_as<Activation::kRelu>(n);
+  norm_forward_as<Activation::kNone>(n);
+}
+
+template <Activation kActivation>
+inline Lanes pass_back(Lanes gradient, Lanes before) {
+  const Lanes none = all(0.0f);
+  if constexpr (kActivation == Activation::kSign)
+    return where_at_least(all(1.0f), larger(before, none - before), gradient, none);
+  if constexpr (kActivation == Activation::kRelu) return where_at_least(none, before, none, gradient);
+  return gradient;
+}
+
+template <Activation kActivation>
+inline void norm_backward_as(const NormBackward& n) {
+  const Lanes count = all(static_cast<float>(n.rows));
+  for (size_t column = 0; column < n.columns; column += kLanes) {
+    const Lanes shift = load(n.shift + column);
+    Lanes sum = all(0.0f);
+    Lanes along = all(0.0f);  // the normal
+    for (size_t r = 0; r < n.rows; ++r) {
+      const size_t at = r * n.columns + column;
+      const Lanes normal = load(n.normal + at);
+      const Lanes gradient = pass_back<kActivation>(load(n.gradient + at), normal + shift);
+      store(n.gradient + at, gradient);
+      sum = sum + gradient;
+      along = fma(gradient, normal, along);
+    }
+    store(n.shift_gradient + column, sum);
+    const Lanes mean = sum / count;
+    const Lanes slope = along / count;
+    const Lanes inverse = load(n.inverse_deviation + column);
+    for (size_t r = 0; r < n.rows; ++r) {
+      const size_t at = r * n.columns + column;
+      const Lanes centred = load(n.gradient + at) - mean;
+      store(n.gradient + at, fma(all(0.0f) - slope, load(n.normal + at), centred) * inverse);
+    }
+  }
+}
+
+void norm_backward(const NormBackward& n) {
+  if (n.activation == Activation::kSign) return norm_backward_as<Activation::kSign>(n);
+  if (n.activation == Activation::kRelu) return norm_backward_as<Activation::kRelu>(n);
+  norm_backward_as<Activation::kNone>(n);
+}
+
+template <Activation kActivation>
+inline void affine_as(const float* x, size_t rows, size_t columns, const float* factor, const float* shift,
+                      float* out) {
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t column = 0; column < columns; column += kLanes) {
+      const size_t at = r * columns + column;
+      store(out + at, activate<kActivation>(load(x + at) * load(factor + column) + load(shift + column)));
+    }
+  }
+}
+
+void affine(const float* x, size_t rows, size_t columns, const float* factor, const float* shift,
+            Activation activation, float* out) {
+  if (activation == Activation::kSign)
+    return affine_as<Activation::kSign>(x, rows, columns, factor, shift, out);
+  if (activation == Activation::kRelu)
+    return affine_as<Activation::kRelu>(x, rows, columns, factor, shift, out);
+  affine_as<Activation::kNone>(x, rows, columns, factor, shift, out);
+}
+
+// e^x for x <= 0, to about one unit in the last place; below -87 as at -87. 2^n times a polynomial in the
+// rest, where n is rounded by adding and subtracting 1.5 * 2^23: that sum's low bits are n.
+inline Lanes exponential(Lanes x) {
+  x = larger(x, all(-87.0f));
+  const Lanes rounder = all(12582912.0f);
+  const Lanes shifted = fma(x, all(1.44269504f), rounder);
+  const Lanes n = shifted - rounder;
+  Lanes rest = fma(n, all(-0.693359375f), x);  // ln 2 in two parts, the first exact in few bits
+  rest = fma(n, all(2.12194440e-4f), rest);
+  Lanes sum = all(1.9875691e-4f);
+  sum = fma(sum, rest, all(1.3981999e-3f));
+  sum = fma(sum, rest, all(8.3334519e-3f));
+  sum = fma(sum, rest, all(4.1665795e-2f));
+  sum = fma(sum, rest, all(1.6666665e-1f));
+  sum = fma(sum, rest, all(5.0000001e-1f));
+  sum = fma(sum * rest, rest, rest) + all(1.0f);
+  return add_exponent(sum, shifted);
+}
+
+alignas(64) constexpr float kPlaces[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
+void softmax_loss(float* logits, size_t rows, size_t columns, size_t classes, const uint16_t* labels,
+                  float* sums, float* margins) {
+  const float share = 1.0f / static_cast<float>(rows);
+  for (size_t r = 0; r < rows; ++r) {
+    float* row = logits + r * columns;
+    const float of_label = row[labels[r]];
+    Lanes top = all(-3e38f);
+    for (size_t column = 0; column < columns; column += kLanes) {
+      const Lanes place = load(kPlaces) + all(static_cast<float>(column));
+      top = larger(top,
+                   where_at_least(place, all(static_cast<float>(classes)), all(-3e38f), load(row + column)));
+    }
+    const float largest = largest_of(top);
+    Lanes sum = all(0.0f);
+    for (size_t column = 0; column < columns; column += kLanes) {
+      const Lanes place = load(kPlaces) + all(static_cast<float>(column));
+      const Lanes power = exponential(load(row + column) - all(largest));
+      const Lanes counted = where_at_least(place, all(static_cast<float>(classes)), all(0.0f), power);
+      store(row + column, counted);
+      sum = sum + counted;
+    }
+    const float whole = sum_of(sum);
+    const Lanes factor = all(share / whole);
+    for (size_t column = 0; column < columns; column += kLanes)
+      store(row + column, load(row + column) * factor);
+    row[labels[r]] -= share;
+    sums[r] = whole;
+    margins[r] = largest - of_label;
+  }
+}
+
+void adam(const AdamStep& s) {
+  const Lanes beta1 = all(s.beta1);
+  const Lanes beta2 = all(s.beta2);
+  const Lanes rest1 = all(s.rest1);
+  const Lanes rest2 = all(s.rest2);
+  const Lanes rate = all(s.rate);
+  const Lanes epsilon = all(s.epsilon);
+  const Lanes bound = all(s.bound);
+  const Lanes none = all(0.0f);
+  for (size_t i = 0; i < s.count; i += kLanes) {
+    Lanes parameter = load(s.parameters + i);
+    Lanes gradient = load(s.gradient + i);
+    if (s.bound > 0) gradient = where_at_least(bound, larger(parameter, none - parameter), gradient, none);
+    const Lanes first = fma(beta1, load(s.first_moment + i), rest1 * gradient);
+    const Lanes second = fma(beta2, load(s.second_moment + i), rest2 * gradient * gradient);
+    store(s.first_moment + i, first);
+    store(s.second_moment + i, second);
+    parameter = parameter - rate * first / (root(second) + epsilon);
+    if (s.bound > 0) parameter = larger(smaller(parameter, bound), none - bound);
+    store(s.parameters + i, parameter);
+  }
+}
+
+void signs(const float* x, size_t count, float* out) {
+  for (size_t i = 0; i < count; i += kLanes) store(out + i, activate<Activation::kSign>(load(x + i)));
+}
+
+constexpr NeuralKernels table(const char* name) {
+  return {name, multiply, norm_forward, norm_backward, affine, softmax_loss, adam, signs};
+}

@@ -1,0 +1,95 @@
+// NEON of 64-bit ARM: sixteen floats are four registers.
+
+#include "bitfed/nn/isa/units.h"
+
+#if defined(__aarch64__)
+
+#include <arm_neon.h>
+
+namespace bitfed::isa {
+namespace {
+
+struct Lanes {
+  float32x4_t a, b, c, d;
+};
+
+inline Lanes load(const float* p) {
+  return {vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)};
+}
+inline void store(float* p, Lanes x) {
+  vst1q_f32(p, x.a);
+  vst1q_f32(p + 4, x.b);
+  vst1q_f32(p + 8, x.c);
+  vst1q_f32(p + 12, x.d);
+}
+inline Lanes all(float value) {
+  const float32x4_t v = vdupq_n_f32(value);
+  return {v, v, v, v};
+}
+template <typename Operation>
+inline Lanes each(Lanes x, Lanes y, Operation operation) {
+  return {operation(x.a, y.a), operation(x.b, y.b), operation(x.c, y.c), operation(x.d, y.d)};
+}
+inline Lanes operator+(Lanes x, Lanes y) {
+  return each(x, y, [](float32x4_t p, float32x4_t q) { return vaddq_f32(p, q); });
+}
+inline Lanes operator-(Lanes x, Lanes y) {
+  return each(x, y, [](float32x4_t p, float32x4_t q) { return vsubq_f32(p, q); });
+}
+inline Lanes operator*(Lanes x, Lanes y) {
+  return each(x, y, [](float32x4_t p, float32x4_t q) { return vmulq_f32(p, q); });
+}
+inline Lanes operator/(Lanes x, Lanes y) {
+  return each(x, y, [](float32x4_t p, float32x4_t q) { return vdivq_f32(p, q); });
+}
+inline Lanes fma(Lanes x, Lanes y, Lanes z) {
+  return {vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c),
+          vfmaq_f32(z.d, x.d, y.d)};
+}
+inline Lanes root(Lanes x) {
+  return {vsqrtq_f32(x.a), vsqrtq_f32(x.b), vsqrtq_f32(x.c), vsqrtq_f32(x.d)};
+}
+// As x86 has them: the second operand where the two are equal or one is not a number.
+inline Lanes larger(Lanes x, Lanes y) {
+  return each(x, y, [](float32x4_t p, float32x4_t q) { return vbslq_f32(vcgtq_f32(p, q), p, q); });
+}
+inline Lanes smaller(Lanes x, Lanes y) {
+  return each(x, y, [](float32x4_t p, float32x4_t q) { return vbslq_f32(vcltq_f32(p, q), p, q); });
+}
+inline Lanes where_at_least(Lanes a, Lanes b, Lanes x, Lanes y) {
+  return {vbslq_f32(vcgeq_f32(a.a, b.a), x.a, y.a), vbslq_f32(vcgeq_f32(a.b, b.b), x.b, y.b),
+          vbslq_f32(vcgeq_f32(a.c, b.c), x.c, y.c), vbslq_f32(vcgeq_f32(a.d, b.d), x.d, y.d)};
+}
+inline Lanes add_exponent(Lanes x, Lanes shifted) {
+  return each(x, shifted, [](float32x4_t p, float32x4_t q) {
+    const uint32x4_t n = vshlq_n_u32(vreinterpretq_u32_f32(q), 23);
+    return vreinterpretq_f32_u32(vaddq_u32(vreinterpretq_u32_f32(p), n));
+  });
+}
+inline float sum_of(Lanes x) {
+  const float32x4_t four = vaddq_f32(vaddq_f32(x.a, x.c), vaddq_f32(x.b, x.d));
+  const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+  return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+inline float largest_of(Lanes x) {
+  return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.a, x.b), vmaxq_f32(x.c, x.d)));
+}
+
+// 24 of the 32 registers for sums.
+constexpr int kWideRows = 1;
+constexpr int kWideVectors = 0;
+constexpr int kPairRows = 3;
+constexpr int kSingleRows = 6;
+
+#include "bitfed/nn/isa/loops.h"
+
+}  // namespace
+
+const NeuralKernels& neon_neural_kernels() {
+  static constexpr NeuralKernels kTable = table("neon");
+  return kTable;
+}
+
+}  // namespace bitfed::isa
+
+#endif

@@ -1,0 +1,96 @@
+// Plain loops: what the vector units are held to, and the fallback. A fused multiply-add is a call of the C
+// library here, slow but exact.
+
+#include "bitfed/nn/isa/units.h"
+
+namespace bitfed::isa {
+namespace {
+
+struct Lanes {
+  float v[kLanes];
+};
+
+template <typename Operation>
+inline Lanes each(Operation operation) {
+  Lanes result;
+  for (size_t i = 0; i < kLanes; ++i) result.v[i] = operation(i);
+  return result;
+}
+
+inline Lanes load(const float* p) {
+  return each([&](size_t i) { return p[i]; });
+}
+inline void store(float* p, const Lanes& x) {
+  for (size_t i = 0; i < kLanes; ++i) p[i] = x.v[i];
+}
+inline Lanes all(float value) {
+  return each([&](size_t) { return value; });
+}
+inline Lanes operator+(const Lanes& a, const Lanes& b) {
+  return each([&](size_t i) { return a.v[i] + b.v[i]; });
+}
+inline Lanes operator-(const Lanes& a, const Lanes& b) {
+  return each([&](size_t i) { return a.v[i] - b.v[i]; });
+}
+inline Lanes operator*(const Lanes& a, const Lanes& b) {
+  return each([&](size_t i) { return a.v[i] * b.v[i]; });
+}
+inline Lanes operator/(const Lanes& a, const Lanes& b) {
+  return each([&](size_t i) { return a.v[i] / b.v[i]; });
+}
+inline Lanes fma(const Lanes& a, const Lanes& b, const Lanes& c) {
+  return each([&](size_t i) { return __builtin_fmaf(a.v[i], b.v[i], c.v[i]); });
+}
+inline Lanes root(const Lanes& x) {
+  return each([&](size_t i) { return __builtin_sqrtf(x.v[i]); });
+}
+inline Lanes larger(const Lanes& a, const Lanes& b) {
+  return each([&](size_t i) { return a.v[i] > b.v[i] ? a.v[i] : b.v[i]; });
+}
+inline Lanes smaller(const Lanes& a, const Lanes& b) {
+  return each([&](size_t i) { return a.v[i] < b.v[i] ? a.v[i] : b.v[i]; });
+}
+inline Lanes where_at_least(const Lanes& a, const Lanes& b, const Lanes& x, const Lanes& y) {
+  return each([&](size_t i) { return a.v[i] >= b.v[i] ? x.v[i] : y.v[i]; });
+}
+inline uint32_t bits_of(float value) {
+  uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+inline Lanes add_exponent(const Lanes& x, const Lanes& shifted) {
+  return each([&](size_t i) {
+    const uint32_t bits = bits_of(x.v[i]) + (bits_of(shifted.v[i]) << 23);
+    float value;
+    __builtin_memcpy(&value, &bits, sizeof(value));
+    return value;
+  });
+}
+inline float sum_of(const Lanes& x) {
+  Lanes sum = x;
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) sum.v[i] = sum.v[i] + sum.v[i + half];
+  }
+  return sum.v[0];
+}
+inline float largest_of(const Lanes& x) {
+  float largest = x.v[0];
+  for (size_t i = 1; i < kLanes; ++i) largest = x.v[i] > largest ? x.v[i] : largest;
+  return largest;
+}
+
+constexpr int kWideRows = 1;
+constexpr int kWideVectors = 0;
+constexpr int kPairRows = 2;
+constexpr int kSingleRows = 2;
+
+#include "bitfed/nn/isa/loops.h"
+
+}  // namespace
+
+const NeuralKernels& scalar_neural_kernels() {
+  static constexpr NeuralKernels kTable = table("scalar");
+  return kTable;
+}
+
+}  // namespace bitfed::isa

@@ -1,0 +1,35 @@
+#include "bitfed/nn/kernels.h"
+
+#include <cassert>
+#include <string_view>
+
+#include "bitfed/bits/kernels.h"
+#include "bitfed/nn/isa/units.h"
+
+namespace bitfed {
+namespace {
+
+const NeuralKernels& table_named(std::string_view name) {
+#if defined(__x86_64__)
+  if (name == "avx512") return isa::avx512_neural_kernels();
+  if (name == "avx2") return isa::avx2_neural_kernels();
+#elif defined(__aarch64__)
+  if (name == "neon") return isa::neon_neural_kernels();
+#endif
+  assert(name == "scalar");
+  return isa::scalar_neural_kernels();
+}
+
+}  // namespace
+
+const NeuralKernels& neural_kernels() {
+  return table_named(kernels().name);
+}
+
+std::vector<const NeuralKernels*> supported_neural_kernels() {
+  std::vector<const NeuralKernels*> tables;
+  for (const Kernels* table : supported_kernels()) tables.push_back(&table_named(table->name));
+  return tables;
+}
+
+}  // namespace bitfed

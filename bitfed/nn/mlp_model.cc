@@ -1,0 +1,201 @@
+#include "bitfed/nn/mlp_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "bitfed/base/error.h"
+#include "bitfed/model/json_fields.h"
+#include "bitfed/nn/sign_bits.h"
+
+namespace bitfed {
+namespace {
+
+constexpr size_t kBlock = 64;  // samples that go through all layers together
+constexpr size_t kGrain = 1024;
+constexpr int64_t kMaximumWidth = 65535;
+
+std::string tensor_name(size_t layer, const char* what) {
+  return fmt::format("layers.{}.{}", layer, what);
+}
+
+std::vector<float> finite_numbers(const nlohmann::json& object, const char* name, size_t count,
+                                  std::string_view source) {
+  const nlohmann::json& field = json_field(object, name, source);
+  std::vector<float> numbers;
+  for (const nlohmann::json& value : field) {
+    if (value.is_number()) numbers.push_back(value.get<float>());
+    if (!value.is_number() || !std::isfinite(numbers.back()))
+      throw input_error("{}: field '{}': expected finite numbers", source, name);
+  }
+  if (!field.is_array() || numbers.size() != count)
+    throw input_error("{}: field '{}': found {} numbers, expected {}", source, name, numbers.size(), count);
+  return numbers;
+}
+
+void check_finite(const std::vector<float>& values, const std::string& name, std::string_view source) {
+  if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
+    throw input_error("{}: tensor '{}': expected finite numbers", source, name);
+}
+
+MlpShape shape_from_state(const State& state, std::string_view source) {
+  const nlohmann::json described = parse_json(state.text("bitfed.mlp"), source);
+  MlpShape shape;
+  const nlohmann::json& binary = json_field(described, "binary", source);
+  const nlohmann::json& widths = json_field(described, "widths", source);
+  if (!binary.is_boolean()) throw input_error("{}: field 'binary': expected true or false", source);
+  shape.binary = binary.get<bool>();
+  if (!widths.is_array() || widths.size() < 2 || widths.size() > 64)
+    throw input_error("{}: field 'widths': expected 2 to 64 numbers", source);
+  for (const nlohmann::json& width : widths) {
+    if (!width.is_number_integer() || width.get<int64_t>() < 1 || width.get<int64_t>() > kMaximumWidth)
+      throw input_error("{}: field 'widths': expected whole numbers from 1 to {}", source, kMaximumWidth);
+    shape.widths.push_back(width.get<uint32_t>());
+  }
+  return shape;
+}
+
+}  // namespace
+
+MlpModel::MlpModel(MlpShape shape, ColumnScaling scaling, const MlpParameters& parameters)
+    : shape_(std::move(shape)), scaling_(std::move(scaling)) {
+  std::vector<float> factors;
+  std::vector<float> shifts;
+  for (size_t unit = 0; unit < shape_.units(); ++unit) {
+    factors.push_back(1 / std::sqrt(parameters.variances[unit] + kNormEpsilon));
+    shifts.push_back(parameters.shifts[unit] - parameters.means[unit] * factors.back());
+  }
+  std::vector<float> weights = parameters.weights;
+  if (shape_.binary) {
+    for (float& weight : weights) weight = weight >= 0 ? 1.0f : -1.0f;
+  }
+  make_layers(weights, factors, shifts);
+}
+
+void MlpModel::make_layers(const std::vector<float>& weights, const std::vector<float>& factors,
+                           const std::vector<float>& shifts) {
+  auto weight = weights.begin();
+  size_t unit = 0;
+  for (size_t i = 0; i < shape_.layers(); ++i) {
+    const size_t in = shape_.widths[i];
+    const size_t out = shape_.widths[i + 1];
+    Layer layer{Matrix(in, out), Floats(out), Floats(out)};
+    for (size_t row = 0; row < in; ++row, weight += static_cast<std::ptrdiff_t>(out))
+      std::copy_n(weight, out, layer.weights.row(row));
+    std::copy_n(factors.data() + unit, out, layer.factor.data());
+    std::copy_n(shifts.data() + unit, out, layer.shift.data());
+    unit += out;
+    layers_.push_back(std::move(layer));
+  }
+}
+
+std::vector<float> MlpModel::scores(const Dataset& dataset, ThreadPool& pool) const {
+  const size_t inputs = shape_.widths.front();
+  if (dataset.columns.size() != inputs) {
+    throw input_error("{}: {} columns of numbers, expected {} as the model was trained on", dataset.name,
+                      dataset.columns.size(), inputs);
+  }
+  const size_t classes = class_count();
+  const NeuralKernels& kernels = neural_kernels();
+  std::vector<float> scores(dataset.size() * classes);
+  pool.for_ranges(dataset.size(), kGrain, [&](size_t begin, size_t end) {
+    Matrix input(kBlock, inputs);
+    std::vector<Matrix> outputs;
+    for (const Layer& layer : layers_) outputs.emplace_back(kBlock, layer.weights.columns);
+    for (size_t first = begin; first < end; first += kBlock) {
+      const size_t rows = std::min(kBlock, end - first);
+      for (size_t r = 0; r < rows; ++r) scaling_.apply(dataset.row(first + r), input.row(r));
+      const Matrix* from = &input;
+      for (size_t i = 0; i < layers_.size(); ++i) {
+        const Layer& layer = layers_[i];
+        Matrix& to = outputs[i];
+        const bool last = i + 1 == layers_.size();
+        const Activation activation = last            ? Activation::kNone
+                                      : shape_.binary ? Activation::kSign
+                                                      : Activation::kRelu;
+        kernels.multiply({from->values.data(), from->stride, 1, layer.weights.values.data(),
+                          layer.weights.stride, to.values.data(), to.stride, rows, to.stride,
+                          layer.weights.rows});
+        kernels.affine(to.values.data(), rows, to.stride, layer.factor.data(), layer.shift.data(), activation,
+                       to.values.data());
+        from = &to;
+      }
+      for (size_t r = 0; r < rows; ++r) std::copy_n(from->row(r), classes, &scores[(first + r) * classes]);
+    }
+  });
+  return scores;
+}
+
+State MlpModel::state() const {
+  State state;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const Layer& layer = layers_[i];
+    const uint64_t in = layer.weights.rows;
+    const uint64_t out = layer.weights.columns;
+    std::vector<float> weights;
+    for (size_t row = 0; row < in; ++row)
+      weights.insert(weights.end(), layer.weights.row(row), layer.weights.row(row) + out);
+    if (shape_.binary) {
+      const std::vector<uint8_t> bits = pack_signs(weights);
+      state.add(tensor_name(i, "weights"), {bits.size()}, bits);
+    } else {
+      state.add(tensor_name(i, "weights"), {in, out}, weights);
+    }
+    state.add(tensor_name(i, "factor"), {out}, std::span<const float>(layer.factor.data(), out));
+    state.add(tensor_name(i, "shift"), {out}, std::span<const float>(layer.shift.data(), out));
+  }
+  state.metadata["bitfed.format"] = "1";
+  state.metadata["bitfed.kind"] = "mlp";
+  state.metadata["bitfed.mlp"] =
+      nlohmann::json({{"widths", shape_.widths}, {"binary", shape_.binary}}).dump();
+  state.metadata["bitfed.scaling"] =
+      nlohmann::json({{"offset", scaling_.offset}, {"factor", scaling_.factor}}).dump();
+  return state;
+}
+
+ModelCosts MlpModel::costs() const {
+  ModelCosts costs;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const uint64_t weights = uint64_t{layers_[i].weights.rows} * layers_[i].weights.columns;
+    const uint64_t units = layers_[i].weights.columns;
+    costs.bytes += (shape_.binary ? (weights + 7) / 8 : weights * sizeof(float)) + units * 2 * sizeof(float);
+    // The first layer adds real inputs with their signs: an addition a weight; the others count bits.
+    if (!shape_.binary) costs.flops += 2 * weights;
+    if (shape_.binary && i == 0) costs.flops += weights;
+    if (shape_.binary && i > 0) costs.binary_ops += weights;
+    costs.flops += 2 * units;
+  }
+  return costs;
+}
+
+std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_view source) {
+  std::unique_ptr<MlpModel> model(new MlpModel);
+  model->shape_ = shape_from_state(state, source);
+  const MlpShape& shape = model->shape_;
+  const nlohmann::json scaling = parse_json(state.text("bitfed.scaling"), source);
+  model->scaling_.offset = finite_numbers(scaling, "offset", shape.widths.front(), source);
+  model->scaling_.factor = finite_numbers(scaling, "factor", shape.widths.front(), source);
+  std::vector<float> weights;
+  std::vector<float> factors;
+  std::vector<float> shifts;
+  const auto append = [&](std::vector<float>* all, const std::vector<float>& more, const std::string& name) {
+    check_finite(more, name, source);
+    all->insert(all->end(), more.begin(), more.end());
+  };
+  for (size_t i = 0; i < shape.layers(); ++i) {
+    const uint64_t in = shape.widths[i];
+    const uint64_t out = shape.widths[i + 1];
+    const std::string name = tensor_name(i, "weights");
+    if (shape.binary) {
+      append(&weights, unpack_signs(state.values<uint8_t>(name, {(in * out + 7) / 8}), in * out, name), name);
+    } else {
+      append(&weights, state.values<float>(name, {in, out}), name);
+    }
+    append(&factors, state.values<float>(tensor_name(i, "factor"), {out}), tensor_name(i, "factor"));
+    append(&shifts, state.values<float>(tensor_name(i, "shift"), {out}), tensor_name(i, "shift"));
+  }
+  model->make_layers(weights, factors, shifts);
+  return model;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "bitfed/model/model.h"
+#include "bitfed/nn/matrix.h"
+#include "bitfed/nn/mlp.h"
+
+namespace bitfed {
+
+// How readings become inputs: (value - offset) * factor, column by column.
+struct ColumnScaling {
+  std::vector<float> offset;
+  std::vector<float> factor;
+
+  void apply(std::span<const float> readings, float* inputs) const {
+    for (size_t i = 0; i < readings.size(); ++i) inputs[i] = (readings[i] - offset[i]) * factor[i];
+  }
+  bool operator==(const ColumnScaling&) const = default;
+};
+
+// A perceptron as it is deployed: weights of one bit (or real ones), batch norm folded into a factor and a
+// shift for every unit. Sums of signs are exact integers, and the first layer adds its inputs with their
+// signs in their order: any machine, in plain C, comes to the same bits.
+class MlpModel : public Model {
+ public:
+  MlpModel(MlpShape shape, ColumnScaling scaling, const MlpParameters& parameters);
+
+  const MlpShape& shape() const { return shape_; }
+  const ColumnScaling& scaling() const { return scaling_; }
+  size_t class_count() const override { return shape_.widths.back(); }
+  std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const override;
+  State state() const override;
+  ModelCosts costs() const override;
+
+ private:
+  friend std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_view source);
+  MlpModel() = default;
+
+  struct Layer {
+    Matrix weights;  // signs where binary; a row an input
+    Floats factor;
+    Floats shift;
+  };
+  void make_layers(const std::vector<float>& weights, const std::vector<float>& factors,
+                   const std::vector<float>& shifts);
+
+  MlpShape shape_;
+  ColumnScaling scaling_;
+  std::vector<Layer> layers_;
+};
+
+// The inverse of state(); trusts nothing.
+std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_view source);
+
+}  // namespace bitfed

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "bitfed/base/config.h"
+#include "bitfed/data/dataset.h"
+#include "bitfed/nn/mlp.h"
+
+namespace bitfed {
+
+// Reads [model] name = "mlp": hidden layers' widths and precision ("binary" or "full"). Inputs and classes
+// are the data's. An input_error for other models, and for data that is no table.
+MlpShape read_mlp(const Config& recipe, const Dataset& prototype);
+
+}  // namespace bitfed

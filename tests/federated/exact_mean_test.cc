@@ -1,0 +1,69 @@
+#include "bitfed/federated/exact_mean.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bitfed/base/random.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(ExactMeanTest, WeightedByHand) {
+  ExactMean mean;
+  EXPECT_TRUE(mean.empty());
+  mean.add(std::vector<float>{1, -2, 0.5f}, 3);
+  mean.add(std::vector<float>{5, 2, 0.5f}, 1);
+  EXPECT_EQ(mean.weight(), 4u);
+  EXPECT_THAT(mean.mean(), ElementsAre(2, -1, 0.5f));
+}
+
+TEST(ExactMeanTest, OrderCannotMatter) {
+  RandomStream random({1, "exact"});
+  std::vector<std::pair<std::vector<float>, uint32_t>> clients;
+  for (int i = 0; i < 50; ++i) {
+    std::vector<float> values;
+    for (int j = 0; j < 20; ++j)
+      values.push_back(static_cast<float>(random.normal() * std::pow(10, j % 9 - 5)));
+    clients.emplace_back(values, 1 + random.below(100000));
+  }
+  const auto mean = [&] {
+    ExactMean sum;
+    for (const auto& [values, weight] : clients) sum.add(values, weight);
+    return sum.mean();
+  };
+  const std::vector<float> forward = mean();
+  std::reverse(clients.begin(), clients.end());
+  EXPECT_EQ(mean(), forward);
+  random.shuffle(std::span(clients));
+  EXPECT_EQ(mean(), forward);
+}
+
+TEST(ExactMeanTest, LargestValuesAndWeights) {
+  ExactMean mean;
+  const std::vector<float> values = {ExactMean::kLargest, -ExactMean::kLargest};
+  for (int i = 0; i < 1000; ++i) mean.add(values, UINT32_MAX);
+  EXPECT_EQ(mean.mean(), values);
+}
+
+TEST(ExactMeanTest, OfOneIsItself) {
+  ExactMean mean;
+  const std::vector<float> values = {0.1f, -3.25f, 1e-4f, 123.456f};
+  mean.add(values, 7);
+  EXPECT_EQ(mean.mean(), values);
+}
+
+TEST(ExactMeanTest, WhatFits) {
+  EXPECT_TRUE(ExactMean::fits(std::vector<float>{0, -1, ExactMean::kLargest}));
+  EXPECT_FALSE(ExactMean::fits(std::vector<float>{ExactMean::kLargest * 2}));
+  EXPECT_FALSE(ExactMean::fits(std::vector<float>{std::numeric_limits<float>::quiet_NaN()}));
+  EXPECT_FALSE(ExactMean::fits(std::vector<float>{-std::numeric_limits<float>::infinity()}));
+}
+
+}  // namespace
+}  // namespace bitfed

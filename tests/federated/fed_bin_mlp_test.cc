@@ -1,0 +1,258 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bitfed/federated/methods/column_ranges.h"
+#include "bitfed/federated/methods/mlp_messages.h"
+#include "tests/base/error_text.h"
+#include "tests/federated/hand_made.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr const char* kRecipe =
+    "[model]\nname = \"mlp\"\nhidden = [4]\n[method]\nname = \"fed-bin-mlp\"\nlambda = 0.5\n";
+const MlpShape kShape{{2, 4, 2}, true};
+
+Dataset table(size_t rows) {
+  RandomStream random({4, "table"});
+  Dataset data;
+  data.name = "table";
+  data.columns = {"a", "b"};
+  data.class_names = {"no", "yes"};
+  for (size_t i = 0; i < rows; ++i) {
+    data.values.push_back(static_cast<float>(random.normal()));
+    data.values.push_back(static_cast<float>(random.normal()));
+    data.labels.push_back(data.row(i)[0] > data.row(i)[1] ? 1 : 0);
+  }
+  return data;
+}
+
+MlpParameters parameters_of(float weight, float shift) {
+  MlpParameters parameters = initial_parameters(kShape, RandomStream({0, "any"}));
+  parameters.weights.assign(kShape.weights(), weight);
+  parameters.shifts.assign(kShape.units(), shift);
+  return parameters;
+}
+
+State upload_of(const MlpParameters& parameters, uint32_t samples,
+                MlpPrecision precision = MlpPrecision::kFloats) {
+  State state;
+  state.add_scalar<uint32_t>("samples", samples);
+  add_parameters(parameters, precision, &state);
+  return state;
+}
+
+State ranges_of(float least, float most) {
+  State state;
+  state.add("ranges", {2, 2}, std::vector<float>{least, least, most, most});
+  return state;
+}
+
+std::unique_ptr<Method> method(const std::string& more = "") {
+  return hand_made::method_of(kRecipe + more, table(0));
+}
+
+std::unique_ptr<ServerHalf> prepared_server(const Method& method) {
+  auto server = method.make_server();
+  EXPECT_TRUE(server->needs_preparation());
+  EXPECT_TRUE(asks_for_ranges(server->broadcast(0)));
+  server->accept(0, ranges_of(-2, 1));
+  server->accept(1, ranges_of(0, 2));
+  server->finish_round(0);
+  EXPECT_FALSE(server->needs_preparation());
+  return server;
+}
+
+TEST(ColumnRangesTest, OfAllClientsTogether) {
+  ColumnRanges ranges(2);
+  State a;
+  a.add("ranges", {2, 2}, std::vector<float>{-1, 7, 3, 7});
+  State b;
+  b.add("ranges", {2, 2}, std::vector<float>{0, 7, 5, 7});
+  ranges.accept(a);
+  ranges.accept(b);
+  const ColumnScaling scaling = ranges.scaling();  // -1 … 5, and a constant
+  EXPECT_THAT(scaling.offset, ElementsAre(2, 7));
+  EXPECT_FLOAT_EQ(scaling.factor[0], 1.0f / 3);
+  EXPECT_EQ(scaling.factor[1], 0);
+  float inputs[2];
+  scaling.apply(std::vector<float>{5, 7}, inputs);
+  EXPECT_FLOAT_EQ(inputs[0], 1);
+  EXPECT_EQ(inputs[1], 0);
+}
+
+TEST(ColumnRangesTest, AreTheSamplesOwn) {
+  Dataset data = table(3);
+  data.values = {1, 5, -3, 6, 2, 4};
+  EXPECT_THAT(ranges_message(data).values<float>("ranges", {2, 2}), ElementsAre(-3, 4, 2, 6));
+}
+
+TEST(ColumnRangesTest, RefusesWhatIsNoRange) {
+  for (const auto& [least, most] : {std::pair{1.0f, 0.0f}, {NAN, 1.0f}, {0.0f, INFINITY}}) {
+    ColumnRanges ranges(2);
+    EXPECT_THAT(error_text([&, l = least, m = most] { ranges.accept(ranges_of(l, m)); }),
+                HasSubstr("expected two finite numbers that ascend"));
+  }
+}
+
+TEST(FedBinMlpTest, ServerAveragesBySamples) {
+  const auto server = prepared_server(*method());
+  server->accept(0, upload_of(parameters_of(0.5f, 1), 30));
+  server->accept(1, upload_of(parameters_of(-0.5f, 3), 10));
+  server->finish_round(1);
+  const MlpParameters mean = read_parameters(server->broadcast(2), kShape);
+  EXPECT_EQ(mean.weights, std::vector<float>(kShape.weights(), 0.25f));
+  EXPECT_EQ(mean.shifts, std::vector<float>(kShape.units(), 1.5f));
+  const ColumnScaling scaling = read_scaling(server->broadcast(2), 2);
+  EXPECT_THAT(scaling.offset, ElementsAre(0, 0));
+  EXPECT_THAT(scaling.factor, ElementsAre(0.5f, 0.5f));
+}
+
+TEST(FedBinMlpTest, MeanOfSignsIsALatentWeight) {
+  const auto server = prepared_server(*method("upload = \"bits\"\n"));
+  server->accept(0, upload_of(parameters_of(0.01f, 1), 30, MlpPrecision::kSigns));
+  server->accept(1, upload_of(parameters_of(-0.9f, 3), 10, MlpPrecision::kSigns));
+  server->finish_round(1);
+  EXPECT_EQ(read_parameters(server->broadcast(2), kShape).weights,
+            std::vector<float>(kShape.weights(), 0.5f));
+}
+
+// One step of one sample moves no weight (its batch is its own mean), so that the weights that come up are
+// those that training started from.
+MlpParameters started_from(const Method& method, const MlpParameters& global, const State& kept,
+                           State* now_kept = nullptr) {
+  State broadcast;
+  add_scaling({{0, 0}, {1, 1}}, &broadcast);
+  add_parameters(global, MlpPrecision::kFloats, &broadcast);
+  const ClientContext context{RandomStream({1, "client"}),
+                              {},
+                              [](double) {},
+                              [](uint64_t) {},
+                              kept,
+                              [&](State state) {
+                                if (now_kept != nullptr) *now_kept = std::move(state);
+                              }};
+  return read_parameters(method.make_client()->train(broadcast, table(1), context), kShape);
+}
+
+TEST(FedBinMlpTest, AClientStartsFromABlend) {
+  State kept;
+  EXPECT_EQ(started_from(*method(), parameters_of(0.3f, 0), {}, &kept).weights,
+            std::vector<float>(kShape.weights(), 0.3f));
+  // lambda 0.5: (0.9 + 0.5 * 0.3) / 1.5
+  const auto blended = started_from(*method(), parameters_of(0.9f, 0), kept);
+  for (const float weight : blended.weights) EXPECT_FLOAT_EQ(weight, 0.7f);
+  // To the letter: 0.6 + 0.5 * 0.3
+  const auto literal = started_from(*method("mix = \"equation3\"\n"), parameters_of(0.6f, 0), kept);
+  for (const float weight : literal.weights) EXPECT_FLOAT_EQ(weight, 0.75f);
+}
+
+// Figure 4: a fresh network + lambda * global, whatever the client had.
+TEST(FedBinMlpTest, Figure4StartsAfresh) {
+  const auto figure4 = method("mix = \"figure4\"\n");
+  const MlpParameters without = started_from(*figure4, parameters_of(0, 0), {});
+  const MlpParameters with = started_from(*figure4, parameters_of(0.2f, 0), {});
+  for (size_t i = 0; i < with.weights.size(); ++i) {
+    EXPECT_NEAR(with.weights[i], std::clamp(without.weights[i] + 0.1f, -1.0f, 1.0f), 1e-6);
+  }
+  EXPECT_GT(*std::max_element(without.weights.begin(), without.weights.end()), 0);
+  EXPECT_LT(*std::min_element(without.weights.begin(), without.weights.end()), 0);
+}
+
+TEST(FedBinMlpTest, ThePersonalModelIsWhatWasTrained) {
+  const auto fed = method("upload = \"bits\"\n");
+  State kept;
+  const MlpParameters uploaded = started_from(*fed, parameters_of(-0.4f, 0), {}, &kept);
+  EXPECT_EQ(uploaded.weights, std::vector<float>(kShape.weights(), -1));
+  EXPECT_EQ(read_parameters(kept, kShape).weights, std::vector<float>(kShape.weights(), -0.4f));
+  EXPECT_EQ(fed->make_client()->personal_model(kept)->class_count(), 2u);
+}
+
+TEST(FedBinMlpTest, SavedAndRestored) {
+  const auto fed = method();
+  const auto server = prepared_server(*fed);
+  server->accept(0, upload_of(parameters_of(0.5f, 1), 30));
+  server->finish_round(1);
+  const auto other = fed->make_server();
+  other->restore(decode(encode(server->save()), "saved"));
+  EXPECT_FALSE(other->needs_preparation());
+  EXPECT_EQ(other->broadcast(2), server->broadcast(2));
+  EXPECT_EQ(other->model()->state(), server->model()->state());
+}
+
+TEST(FedBinMlpTest, OneBitUploadsAreSmall) {
+  const MlpShape paper{{14, 64, 32, 16, 6}, true};
+  State upload;
+  add_parameters(initial_parameters(paper, RandomStream({1, "x"})), MlpPrecision::kSigns, &upload);
+  EXPECT_EQ(upload.tensor_bytes(), 444u + 118 * 3 * 2);
+}
+
+TEST(FedBinMlpTest, SixteenBitsAreTheNearest) {
+  MlpParameters parameters = parameters_of(1, 0);
+  parameters.shifts[0] = 1.00390625f;   // halfway between 1 and 1.0078125: to the even 1
+  parameters.shifts[1] = 1.01171875f;   // halfway to 1.015625: to the even one above
+  parameters.shifts[2] = -3.14159265f;  // -3.140625
+  const MlpParameters read = read_parameters(upload_of(parameters, 1, MlpPrecision::kSigns), kShape);
+  EXPECT_EQ(read.shifts[0], 1.0f);
+  EXPECT_EQ(read.shifts[1], 1.015625f);
+  EXPECT_EQ(read.shifts[2], -3.140625f);
+}
+
+TEST(FedBinMlpTest, RefusesHostileUploads) {
+  const auto server = prepared_server(*method());
+  const auto refused = [&](const State& upload) { return error_text([&] { server->accept(0, upload); }); };
+  EXPECT_THAT(refused(upload_of(parameters_of(0, 0), 0)), HasSubstr("tensor 'samples': found 0"));
+  EXPECT_THAT(refused(upload_of(parameters_of(NAN, 0), 5)), HasSubstr("tensor 'weights': expected finite"));
+  EXPECT_THAT(refused(upload_of(parameters_of(0, 1e30f), 5)), HasSubstr("tensor 'norms': expected finite"));
+  MlpParameters negative = parameters_of(0, 0);
+  negative.variances[3] = -1;
+  EXPECT_THAT(refused(upload_of(negative, 5)), HasSubstr("negative variance"));
+  State small;
+  small.add_scalar<uint32_t>("samples", 1);
+  add_parameters(initial_parameters({{2, 3, 2}, true}, RandomStream({1, "x"})), MlpPrecision::kFloats,
+                 &small);
+  EXPECT_THAT(refused(small), HasSubstr("weights"));
+  // None of it has left a trace.
+  server->accept(1, upload_of(parameters_of(0.5f, 0), 1));
+  server->finish_round(1);
+  EXPECT_EQ(read_parameters(server->broadcast(2), kShape).weights,
+            std::vector<float>(kShape.weights(), 0.5f));
+}
+
+TEST(FedBinMlpTest, ADivergingLossIsSaidAndNotUploaded) {
+  const auto fed = hand_made::method_of(
+      "[model]\nname = \"mlp\"\nprecision = \"full\"\nhidden = [4]\n[method]\nname = \"fed-bin-mlp\"\n",
+      table(0));
+  MlpParameters broken = parameters_of(0.5f, 0);
+  broken.weights.assign(kShape.weights(), 3e6f);
+  State broadcast;
+  add_scaling({{0, 0}, {3e38f, 3e38f}}, &broadcast);
+  add_parameters(broken, MlpPrecision::kFloats, &broadcast);
+  const ClientContext context{
+      RandomStream({1, "client"}), {}, [](double) {}, [](uint64_t) {}, {}, [](State) {}};
+  EXPECT_THAT(
+      error_text([&] { fed->make_client()->train(broadcast, table(40), context); }, Error::Kind::kFailure),
+      HasSubstr("lower client.learning_rate"));
+}
+
+TEST(FedBinMlpTest, RecipesThatMakeNoSense) {
+  EXPECT_THAT(error_text([] { method("mix = \"figure5\"\n"); }), HasSubstr("method.mix"));
+  EXPECT_THAT(error_text([] {
+                hand_made::method_of(
+                    "[model]\nname = \"mlp\"\nprecision = \"full\"\n[method]\nname = "
+                    "\"fed-bin-mlp\"\nupload = \"bits\"\n",
+                    table(0));
+              }),
+              HasSubstr("weights of full precision are more than their signs"));
+  EXPECT_THAT(error_text([] { hand_made::method_of(kRecipe, hand_made::images(3, 3)); }),
+              HasSubstr("mlp needs a table of numbers"));
+}
+
+}  // namespace
+}  // namespace bitfed

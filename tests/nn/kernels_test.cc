@@ -1,0 +1,343 @@
+#include "bitfed/nn/kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "bitfed/base/random.h"
+#include "bitfed/nn/matrix.h"
+
+namespace bitfed {
+namespace {
+
+Matrix random_matrix(size_t rows, size_t columns, const char* purpose) {
+  RandomStream random({7, purpose, rows, columns});
+  Matrix matrix(rows, columns);
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t c = 0; c < columns; ++c) matrix.row(r)[c] = static_cast<float>(random.normal());
+  }
+  return matrix;
+}
+
+bool same_bits(const Floats& a, const Floats& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+struct Size {
+  size_t rows, columns, depth;
+};
+const std::vector<Size> kSizes = {{1, 1, 1},   {2, 6, 3},    {3, 16, 14},  {32, 64, 14},
+                                  {13, 33, 7}, {32, 32, 64}, {5, 100, 31}, {7, 16, 0}};
+
+// A run of some kernel, its results as one matrix.
+using Work = std::function<Floats(const NeuralKernels&)>;
+
+void expect_same_bits_everywhere(const Work& work) {
+  const std::vector<const NeuralKernels*> tables = supported_neural_kernels();
+  const Floats expected = work(*tables.front());
+  for (const NeuralKernels* table : tables) EXPECT_TRUE(same_bits(work(*table), expected)) << table->name;
+}
+
+TEST(NeuralKernelsTest, ProductIsThatOfPlainLoops) {
+  for (const Size& size : kSizes) {
+    const Matrix a = random_matrix(size.rows, size.depth, "a");
+    const Matrix b = random_matrix(size.depth, size.columns, "b");
+    for (const NeuralKernels* table : supported_neural_kernels()) {
+      Matrix c = random_matrix(size.rows, size.columns, "rubbish");
+      table->multiply({a.values.data(), a.stride, 1, b.values.data(), b.stride, c.values.data(), c.stride,
+                       size.rows, c.stride, size.depth});
+      for (size_t r = 0; r < size.rows; ++r) {
+        for (size_t n = 0; n < size.columns; ++n) {
+          float expected = 0;
+          for (size_t k = 0; k < size.depth; ++k) expected = std::fma(a.row(r)[k], b.row(k)[n], expected);
+          ASSERT_EQ(c.row(r)[n], expected) << table->name << " " << r << " " << n;
+        }
+      }
+    }
+  }
+}
+
+TEST(NeuralKernelsTest, SwappedStepsMultiplyTheTransposed) {
+  const Matrix a = random_matrix(9, 21, "a");  // of which the transposed is multiplied
+  const Matrix b = random_matrix(9, 40, "b");
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    Matrix c(21, 40);
+    table->multiply({a.values.data(), 1, a.stride, b.values.data(), b.stride, c.values.data(), c.stride, 21,
+                     c.stride, 9});
+    double expected = 0;
+    for (size_t k = 0; k < 9; ++k) expected += static_cast<double>(a.row(k)[20]) * b.row(k)[39];
+    EXPECT_NEAR(c.row(20)[39], expected, 1e-5) << table->name;
+  }
+}
+
+struct Norm {
+  Matrix normal, out;
+  Floats mean, variance, inverse;
+};
+
+Norm forward(const NeuralKernels& table, const Matrix& x, const Floats& shift, Activation activation) {
+  Norm norm{Matrix(x.rows, x.columns), Matrix(x.rows, x.columns), Floats(x.columns), Floats(x.columns),
+            Floats(x.columns)};
+  table.norm_forward({x.values.data(), x.rows, x.stride, shift.data(), 1e-3f, activation,
+                      norm.normal.values.data(), norm.out.values.data(), norm.mean.data(),
+                      norm.variance.data(), norm.inverse.data()});
+  return norm;
+}
+
+Floats shifts(size_t columns) {
+  const Matrix random = random_matrix(1, columns, "shift");
+  return random.values;
+}
+
+TEST(NeuralKernelsTest, BatchNormByHand) {
+  Matrix x(4, 1);
+  for (size_t r = 0; r < 4; ++r) x.row(r)[0] = static_cast<float>(r);  // mean 1.5, variance 1.25
+  Floats shift(1);
+  shift[0] = 0.25f;
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    const Norm norm = forward(*table, x, shift, Activation::kSign);
+    EXPECT_FLOAT_EQ(norm.mean[0], 1.5f);
+    EXPECT_FLOAT_EQ(norm.variance[0], 1.25f);
+    EXPECT_FLOAT_EQ(norm.normal.row(0)[0], static_cast<float>(-1.5 / std::sqrt(1.251)));
+    EXPECT_EQ(norm.out.row(1)[0], -1);  // -0.447 + 0.25
+    EXPECT_EQ(norm.out.row(2)[0], 1);
+    EXPECT_FLOAT_EQ(forward(*table, x, shift, Activation::kRelu).out.row(1)[0], 0);
+  }
+}
+
+TEST(NeuralKernelsTest, ABatchOfOneIsItsOwnMean) {
+  const Matrix x = random_matrix(1, 20, "x");
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    const Norm norm = forward(*table, x, shifts(20), Activation::kNone);
+    for (size_t c = 0; c < 20; ++c) {
+      EXPECT_EQ(norm.normal.row(0)[c], 0);
+      EXPECT_EQ(norm.variance[c], 0);
+    }
+  }
+}
+
+// The loss that the gradients below are of: a fixed weight for every output.
+double weighted_sum(const Matrix& out, const Matrix& weights) {
+  double sum = 0;
+  for (size_t r = 0; r < out.rows; ++r) {
+    for (size_t c = 0; c < out.columns; ++c) sum += static_cast<double>(out.row(r)[c]) * weights.row(r)[c];
+  }
+  return sum;
+}
+
+// The layer in double precision, for central differences.
+double norm_in_double(const std::vector<double>& x, const Floats& shift, const Matrix& weights, bool relu) {
+  double sum = 0;
+  for (size_t c = 0; c < weights.columns; ++c) {
+    double mean = 0;
+    double variance = 0;
+    for (size_t r = 0; r < weights.rows; ++r)
+      mean += x[r * weights.columns + c] / static_cast<double>(weights.rows);
+    for (size_t r = 0; r < weights.rows; ++r)
+      variance += std::pow(x[r * weights.columns + c] - mean, 2) / static_cast<double>(weights.rows);
+    for (size_t r = 0; r < weights.rows; ++r) {
+      const double out = (x[r * weights.columns + c] - mean) / std::sqrt(variance + 1e-3) + shift[c];
+      sum += (relu ? std::max(out, 0.0) : out) * weights.row(r)[c];
+    }
+  }
+  return sum;
+}
+
+TEST(NeuralKernelsTest, GradientOfBatchNormAgreesWithCentralDifferences) {
+  for (const auto& [rows, columns] : {std::pair<size_t, size_t>{32, 5}, {7, 17}, {2, 1}}) {
+    for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
+      const Matrix x = random_matrix(rows, columns, "x");
+      const Matrix weights = random_matrix(rows, columns, "weights");
+      const Floats shift = shifts(columns);
+      std::vector<double> values;
+      for (size_t r = 0; r < rows; ++r) values.insert(values.end(), x.row(r), x.row(r) + columns);
+      for (const NeuralKernels* table : supported_neural_kernels()) {
+        const Norm norm = forward(*table, x, shift, activation);
+        EXPECT_NEAR(weighted_sum(norm.out, weights),
+                    norm_in_double(values, shift, weights, activation == Activation::kRelu), 1e-3);
+        Matrix gradient = weights;
+        Floats shift_gradient(columns);
+        table->norm_backward({gradient.values.data(), rows, gradient.stride, norm.normal.values.data(),
+                              shift.data(), norm.inverse.data(), activation, shift_gradient.data()});
+        for (size_t i = 0; i < values.size(); ++i) {
+          const double step = 1e-5;
+          const auto at = [&](double change) {
+            std::vector<double> moved = values;
+            moved[i] += change;
+            return norm_in_double(moved, shift, weights, activation == Activation::kRelu);
+          };
+          const double expected = (at(step) - at(-step)) / (2 * step);
+          EXPECT_NEAR(gradient.row(i / columns)[i % columns], expected,
+                      1e-3 * std::max(1.0, std::fabs(expected)))
+              << table->name << " " << i;
+        }
+        for (size_t c = 0; c < columns; ++c) {
+          double expected = 0;  // of the outputs that are not cut off, the weights
+          for (size_t r = 0; r < rows; ++r) {
+            const bool cut = activation == Activation::kRelu && norm.out.row(r)[c] <= 0;
+            expected += cut ? 0 : weights.row(r)[c];
+          }
+          EXPECT_NEAR(shift_gradient[c], expected, 1e-4);
+        }
+      }
+    }
+  }
+}
+
+// A sign has no slope: the gradient passes straight through where the input is within ±1, ends included.
+TEST(NeuralKernelsTest, GradientOfTheSignPassesWithinOne) {
+  Matrix normal(5, 1);
+  const float inputs[] = {-1.5f, -1.0f, 0.0f, 1.0f, 1.0001f};
+  Matrix gradient(5, 1);
+  for (size_t r = 0; r < 5; ++r) {
+    normal.row(r)[0] = inputs[r];
+    gradient.row(r)[0] = 1;
+  }
+  Floats shift(1);
+  Floats inverse(1);
+  inverse[0] = 1;
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    Matrix copy = gradient;
+    Floats shift_gradient(1);
+    table->norm_backward({copy.values.data(), 5, copy.stride, normal.values.data(), shift.data(),
+                          inverse.data(), Activation::kSign, shift_gradient.data()});
+    EXPECT_EQ(shift_gradient[0], 3) << table->name;
+  }
+}
+
+TEST(NeuralKernelsTest, SoftmaxLossAndItsGradient) {
+  for (const size_t classes : {1u, 2u, 6u, 16u, 37u}) {
+    const size_t rows = 5;
+    Matrix logits = random_matrix(rows, classes, "logits");
+    for (size_t c = classes; c < logits.stride; ++c) logits.row(0)[c] = 50;  // padding must not count
+    std::vector<uint16_t> labels;
+    for (size_t r = 0; r < rows; ++r) labels.push_back(static_cast<uint16_t>(r * 7 % classes));
+    for (const NeuralKernels* table : supported_neural_kernels()) {
+      Matrix gradient = logits;
+      std::vector<float> sums(rows);
+      std::vector<float> margins(rows);
+      table->softmax_loss(gradient.values.data(), rows, gradient.stride, classes, labels.data(), sums.data(),
+                          margins.data());
+      for (size_t r = 0; r < rows; ++r) {
+        double whole = 0;
+        for (size_t c = 0; c < classes; ++c) whole += std::exp(static_cast<double>(logits.row(r)[c]));
+        EXPECT_NEAR(std::log(sums[r]) + margins[r], std::log(whole) - logits.row(r)[labels[r]], 1e-5);
+        for (size_t c = 0; c < classes; ++c) {
+          const double probability = std::exp(static_cast<double>(logits.row(r)[c])) / whole;
+          const double expected = (probability - (c == labels[r] ? 1 : 0)) / static_cast<double>(rows);
+          EXPECT_NEAR(gradient.row(r)[c], expected, 1e-6) << table->name;
+        }
+        for (size_t c = classes; c < logits.stride; ++c) EXPECT_EQ(gradient.row(r)[c], 0);
+      }
+    }
+  }
+}
+
+TEST(NeuralKernelsTest, SoftmaxOfFarLogitsStaysFinite) {
+  Matrix logits(1, 3);
+  logits.row(0)[0] = 1e30f;
+  logits.row(0)[1] = -1e30f;
+  const uint16_t label = 1;
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    Matrix gradient = logits;
+    float sum = 0;
+    float margin = 0;
+    table->softmax_loss(gradient.values.data(), 1, gradient.stride, 3, &label, &sum, &margin);
+    EXPECT_EQ(margin, 2e30f);
+    EXPECT_NEAR(gradient.row(0)[0], 1, 1e-6);
+    EXPECT_NEAR(gradient.row(0)[1], -1, 1e-6);
+  }
+}
+
+TEST(NeuralKernelsTest, AdamByHand) {
+  Floats parameters(3);
+  parameters[0] = 0.5f;
+  parameters[1] = -1.2f;  // beyond the bound: no gradient, clipped
+  parameters[2] = 0.9995f;
+  Floats gradient(3);
+  gradient[0] = 0.1f;
+  gradient[1] = 0.1f;
+  gradient[2] = -0.2f;
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    Floats moved = parameters;
+    Floats first(3);
+    Floats second(3);
+    // The first step: m = 0.1 g, v = 0.001 g², so that m / sqrt(v) = 0.1 / sqrt(0.001) whatever g.
+    const float rate = 1e-3f * std::sqrt(0.001f) / 0.1f;
+    table->adam({moved.data(), gradient.data(), first.data(), second.data(), moved.size(), rate, 0.9f, 0.999f,
+                 0.1f, 0.001f, 1e-7f, 1.0f});
+    EXPECT_NEAR(moved[0], 0.499, 1e-6) << table->name;
+    EXPECT_EQ(moved[1], -1) << table->name;
+    EXPECT_EQ(moved[2], 1) << table->name;
+    EXPECT_NEAR(first[0], 0.01, 1e-8);
+    EXPECT_NEAR(second[2], 4e-5, 1e-10);
+    EXPECT_EQ(first[1], 0);
+  }
+}
+
+TEST(NeuralKernelsTest, SignOfZeroIsPositive) {
+  Floats x(3);
+  x[0] = 0.0f;
+  x[1] = -0.0f;
+  x[2] = -1e-30f;
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    Floats out(3);
+    table->signs(x.data(), x.size(), out.data());
+    EXPECT_EQ(out[0], 1);
+    EXPECT_EQ(out[1], 1);
+    EXPECT_EQ(out[2], -1);
+  }
+}
+
+TEST(NeuralKernelsTest, AllUnitsGiveTheSameBits) {
+  const Matrix a = random_matrix(32, 37, "a");
+  const Matrix b = random_matrix(37, 70, "b");
+  const Matrix x = random_matrix(29, 70, "x");
+  const Floats shift = shifts(70);
+  expect_same_bits_everywhere([&](const NeuralKernels& table) {
+    Matrix c(32, 70);
+    table.multiply({a.values.data(), a.stride, 1, b.values.data(), b.stride, c.values.data(), c.stride, 32,
+                    c.stride, 37});
+    return c.values;
+  });
+  for (const Activation activation : {Activation::kNone, Activation::kSign, Activation::kRelu}) {
+    expect_same_bits_everywhere(
+        [&](const NeuralKernels& table) { return forward(table, x, shift, activation).normal.values; });
+    expect_same_bits_everywhere([&](const NeuralKernels& table) {
+      const Norm norm = forward(table, x, shift, activation);
+      Matrix gradient = random_matrix(29, 70, "gradient");
+      Floats shift_gradient(70);
+      table.norm_backward({gradient.values.data(), 29, gradient.stride, norm.normal.values.data(),
+                           shift.data(), norm.inverse.data(), activation, shift_gradient.data()});
+      return gradient.values;
+    });
+    expect_same_bits_everywhere([&](const NeuralKernels& table) {
+      Matrix out(29, 70);
+      table.affine(x.values.data(), 29, x.stride, shift.data(), shift.data(), activation, out.values.data());
+      return out.values;
+    });
+  }
+  expect_same_bits_everywhere([&](const NeuralKernels& table) {
+    Matrix logits = x;
+    const std::vector<uint16_t> labels(29, 3);
+    std::vector<float> sums(29);
+    std::vector<float> margins(29);
+    table.softmax_loss(logits.values.data(), 29, logits.stride, 70, labels.data(), sums.data(),
+                       margins.data());
+    return logits.values;
+  });
+  expect_same_bits_everywhere([&](const NeuralKernels& table) {
+    Floats parameters = x.values;
+    Floats first = random_matrix(29, 70, "first").values;
+    Floats second(parameters.size());
+    table.adam({parameters.data(), x.values.data(), first.data(), second.data(), parameters.size(), 0.01f,
+                0.9f, 0.999f, 0.1f, 0.001f, 1e-7f, 0.0f});
+    return parameters;
+  });
+}
+
+}  // namespace
+}  // namespace bitfed
