@@ -31,6 +31,12 @@ std::string default_fetch_folder() {
   return (fs::path(home) / ".local/share/bitfed").string();
 }
 
+std::string whereabouts(const DatasetEntry& entry, const std::string& data_dir) {
+  if (entry.is_generated()) return "generated";
+  if (const auto folder = find_dataset(entry, data_dir)) return folder->string();
+  return entry.downloads.empty() ? "missing (bitfed data info tells more)" : "missing (can be fetched)";
+}
+
 void list(const std::string& data_dir) {
   size_t widest_name = 4;
   size_t widest_text = 11;
@@ -40,11 +46,8 @@ void list(const std::string& data_dir) {
   }
   fmt::print("{:{}}  {:{}}  {}\n", "name", widest_name, "description", widest_text, "where");
   for (const DatasetEntry& entry : datasets()) {
-    const auto folder = find_dataset(entry, data_dir);
-    const char* missing =
-        entry.downloads.empty() ? "missing (bitfed data info tells more)" : "missing (can be fetched)";
     fmt::print("{:{}}  {:{}}  {}\n", entry.name, widest_name, entry.description, widest_text,
-               folder ? folder->string() : missing);
+               whereabouts(entry, data_dir));
   }
 }
 
@@ -75,15 +78,20 @@ void info(const std::string& name, const std::string& data_dir) {
   const DatasetEntry& entry = find_entry(name);
   const DataSplit split = load_dataset(name, data_dir);
   fmt::print("name      {}\nabout     {}\nlicence   {}\n", entry.name, entry.description, entry.licence);
-  fmt::print("where     {}\n", find_dataset(entry, data_dir).value_or("").string());
+  fmt::print("where     {}\n", whereabouts(entry, data_dir));
   fmt::print("samples   {} for training, {} for testing\n", split.train.size(), split.test.size());
   fmt::print("shape     {}\nclasses   {}\n", shape(split.train), split.train.class_count());
   if (!split.train.groups.empty()) fmt::print("people    {}\n", split.train.group_names.size());
+  for (const std::string& note : split.notes) fmt::print("note      {}\n", note);
   print_classes(split);
 }
 
 void fetch(const std::string& name, const std::string& data_dir) {
   const DatasetEntry& entry = find_entry(name);
+  if (entry.is_generated()) {
+    fmt::print("{}: {}\n", name, entry.how_to_get);
+    return;
+  }
   const std::string folder = data_dir.empty() ? default_fetch_folder() : data_dir;
   if (has_files(entry, folder)) {
     fmt::print("{}: already in {}\n", name, folder);

@@ -75,16 +75,17 @@ void print_table(const std::vector<std::vector<uint32_t>>& counts) {
 
 void draw_partition(const PartitionOptions& options) {
   const Config recipe = load_recipe(options);
-  const auto seed = static_cast<uint64_t>(recipe.integer("seed", 0));
+  const auto seed = static_cast<uint64_t>(recipe.integer("seed", 0, 0, INT64_MAX));
   const Config data = recipe.section("data");
   const PartitionSpec spec = read_partition(data.section("partition"));
-  const DataSplit split = load_data(data, options.data_dir);
+  const DataSplit split = load_data(data, options.data_dir, seed);
   const auto counts = class_counts(split.train, make_partition(split.train, spec, seed));
   const std::string title = fmt::format("{}: {}", split.train.name, describe(spec));
   write_file_atomically(options.out,
                         std::string_view(partition_picture(counts, split.train.class_names, title)));
   fmt::print("{}\n", title);
   print_table(counts);
+  for (const std::string& note : split.notes) fmt::print(stderr, "note: {}\n", note);
   fmt::print(stderr, "wrote {}\n", options.out);
 }
 

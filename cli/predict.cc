@@ -76,6 +76,10 @@ void predict_file(const PredictArguments& arguments) {
   const ModelFile file = read_model_file(arguments.model);
   Dataset data = load(arguments);
   match_classes(file, &data);
+  if (data.dropped_rows > 0) {
+    fmt::print(stderr, "{}: {} rows with empty cells were left out; samples are counted without them\n",
+               arguments.data, data.dropped_rows);
+  }
   ThreadPool pool(arguments.threads);
   const auto start = std::chrono::steady_clock::now();
   const std::vector<uint16_t> predicted = predict(*file.model, data, pool);

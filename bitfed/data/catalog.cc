@@ -8,6 +8,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/base/names.h"
 #include "bitfed/data/csv.h"
+#include "bitfed/data/split_table.h"
 
 namespace bitfed {
 namespace {
@@ -72,16 +73,40 @@ fs::path find_table(const std::string& file, const Config& data, const std::stri
                     listed(folders));
 }
 
-DataSplit load_table(const Config& data, const std::string& data_dir) {
+DataSplit load_table(const Config& data, const std::string& data_dir, uint64_t seed) {
   const std::string file = data.required_text("file");
   CsvOptions options;
   options.label = data.required_text("label");
   options.person = data.text("person", "");
   options.ignore = split_list(data.text("ignore", ""));
-  const double test_fraction = data.number("test_fraction", 0.3, 0.01, 0.99);
-  const bool per_class = data.flag("test_per_class", false);
-  const Dataset table = load_csv(find_table(file, data, data_dir), options);
-  return split_table(table, test_fraction, per_class ? SplitUnit::kPersonAndClass : SplitUnit::kPerson);
+  const SplitSpec split = read_split(data, {});
+  return split_table(load_csv(find_table(file, data, data_dir), options), split, seed);
+}
+
+DataSplit load_entry(const DatasetEntry& entry, const Config& data, const std::string& data_dir,
+                     uint64_t seed) {
+  if (const auto folder = find_dataset(entry, data_dir)) return entry.load(*folder, data, seed);
+  const std::vector<fs::path> folders = data_search_path(data_dir);
+  throw input_error("data set '{}' not found: looked for {} in {}{}; {}", entry.name, entry.files.front(),
+                    listed(folders), incomplete(entry, folders), entry.how_to_get);
+}
+
+// Adds the notes that any data set may need.
+DataSplit with_notes(DataSplit split) {
+  if (const size_t dropped = split.train.dropped_rows; dropped > 0) {
+    split.notes.push_back(dropped == 1 ? "1 row with an empty cell was left out"
+                                       : fmt::format("{} rows with empty cells were left out", dropped));
+  }
+  std::vector<bool> trained(split.train.class_count());
+  std::vector<bool> tested(split.train.class_count());
+  for (const uint16_t label : split.train.labels) trained[label] = true;
+  for (const uint16_t label : split.test.labels) tested[label] = true;
+  for (size_t label = 0; label < trained.size(); ++label) {
+    if (trained[label] || !tested[label]) continue;
+    split.notes.push_back(fmt::format("class '{}' is in the test rows alone: nobody can learn it",
+                                      split.train.class_names[label]));
+  }
+  return split;
 }
 
 }  // namespace
@@ -122,27 +147,23 @@ std::optional<fs::path> find_dataset(const DatasetEntry& entry, const std::strin
 }
 
 DataSplit load_dataset(const std::string& name, const std::string& data_dir) {
-  const DatasetEntry& entry = find_entry(name);
-  if (const auto folder = find_dataset(entry, data_dir)) return entry.load(*folder);
-  const std::vector<fs::path> folders = data_search_path(data_dir);
-  throw input_error("data set '{}' not found: looked for {} in {}{}; {}", name, entry.files.front(),
-                    listed(folders), incomplete(entry, folders), entry.how_to_get);
+  return with_notes(load_entry(find_entry(name), Config::parse("", name), data_dir, 0));
 }
 
-DataSplit load_data(const Config& data, const std::string& data_dir) {
+DataSplit load_data(const Config& data, const std::string& data_dir, uint64_t seed) {
   const bool named = data.has("name");
   if (named == data.has("file")) {
     throw input_error("{}: expected either name (a built-in data set) or file (a CSV table){}",
                       data.where("name"), named ? ", found both" : ", found neither");
   }
-  if (!named) return load_table(data, data_dir);
+  if (!named) return with_notes(load_table(data, data_dir, seed));
   const std::string name = data.required_text("name");
   try {
     find_entry(name);
   } catch (const Error& error) {
     throw input_error("{}: {}", data.where("name"), error.what());
   }
-  return load_dataset(name, data_dir);
+  return with_notes(load_entry(find_entry(name), data, data_dir, seed));
 }
 
 }  // namespace bitfed

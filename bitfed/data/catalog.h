@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -25,7 +26,11 @@ struct DatasetEntry {
   std::string how_to_get;               // one line for the error when it is missing
   std::vector<std::string> files;       // relative to a data folder; a .gz may also be there unpacked
   std::vector<DownloadFile> downloads;  // empty: cannot be fetched
-  DataSplit (*load)(const std::filesystem::path& folder) = nullptr;  // folder: the one that holds `files`
+  // folder: the one that holds `files`; data: the recipe's [data], of which a loader reads the keys that it
+  // knows; seed: the recipe's.
+  DataSplit (*load)(const std::filesystem::path& folder, const Config& data, uint64_t seed) = nullptr;
+
+  bool is_generated() const { return files.empty(); }
 };
 
 // The one list of built-in data sets, in the order they are shown.
@@ -38,19 +43,20 @@ std::vector<std::filesystem::path> data_search_path(const std::string& data_dir)
 // The entry of that name; unknown: an input_error that suggests the nearest.
 const DatasetEntry& find_entry(const std::string& name);
 
-// True where `folder` holds all files of the entry.
+// True where `folder` holds all files of the entry; one that is generated has none.
 bool has_files(const DatasetEntry& entry, const std::filesystem::path& folder);
 
 // The first folder of the search path that holds the data set, if one does.
 std::optional<std::filesystem::path> find_dataset(const DatasetEntry& entry, const std::string& data_dir);
 
-// Loads a built-in data set by name. Missing: an input_error that says where it was looked for and how
-// to get it; unknown: one that suggests the nearest name.
+// Loads a built-in data set by name, with the defaults of its options and seed 0. Missing: an input_error
+// that says where it was looked for and how to get it; unknown: one that suggests the nearest name.
 DataSplit load_dataset(const std::string& name, const std::string& data_dir);
 
 // Loads what a recipe's [data] table names: a built-in set (name = "mnist"), or a CSV file
-// (file = "readings.csv", label = "activity", person = "subject", ignore = "device", test_fraction = 0.3,
-// test_per_class = false). A file that is not found as it is written is looked for on the search path.
-DataSplit load_data(const Config& data, const std::string& data_dir);
+// (file = "readings.csv", label = "activity", person = "subject", ignore = "device", and how it is split, see
+// split_table.h). A file that is not found as it is written is looked for on the search path. What is drawn
+// at random depends on the seed alone.
+DataSplit load_data(const Config& data, const std::string& data_dir, uint64_t seed);
 
 }  // namespace bitfed

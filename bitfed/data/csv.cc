@@ -1,10 +1,12 @@
 #include "bitfed/data/csv.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <unordered_map>
 
 #include "bitfed/base/byte_io.h"
@@ -31,6 +33,12 @@ std::string_view trimmed(std::string_view cell) {
   const size_t first = cell.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
   return cell.substr(first, cell.find_last_not_of(" \t") - first + 1);
+}
+
+// What spreadsheets and data frames write for a value that is not there.
+bool is_null(std::string_view cell) {
+  constexpr std::array<std::string_view, 8> kNulls = {"", "null", "NULL", "NA", "N/A", "NaN", "nan", "None"};
+  return std::find(kNulls.begin(), kNulls.end(), cell) != kNulls.end();
 }
 
 bool has_control_characters(std::string_view text) {
@@ -88,6 +96,7 @@ struct Layout {
   size_t label = 0;
   std::vector<size_t> person;
   std::vector<size_t> numbers;
+  std::vector<size_t> counting;    // all of the above, in the order of the file
   std::vector<std::string> names;  // as in the header; "column 3" for one without a name
 };
 
@@ -133,7 +142,9 @@ Layout make_layout(const std::vector<std::string>& header, std::string_view name
         std::find(options.ignore.begin(), options.ignore.end(), header[i]) != options.ignore.end();
     const bool of_person = std::find(layout.person.begin(), layout.person.end(), i) != layout.person.end();
     if (header[i].empty()) layout.names[i] = fmt::format("column {}", i + 1);
-    if (i != layout.label && !ignored && !of_person) layout.numbers.push_back(i);
+    const bool is_number = i != layout.label && !ignored && !of_person;
+    if (is_number) layout.numbers.push_back(i);
+    if (is_number || i == layout.label || of_person) layout.counting.push_back(i);
   }
   if (layout.numbers.empty()) throw input_error("{}: has no column of numbers to learn from", name);
   return layout;
@@ -152,22 +163,30 @@ class TableBuilder {
       throw input_error("{}: line {}: {} fields, expected {} as in the header", name_, line_, fields.size(),
                         layout_.names.size());
     }
-    for (const size_t column : layout_.numbers) dataset_.values.push_back(number(fields, column));
-    labels_.push_back(classes_.number(text(fields, layout_.label)));
+    const std::optional<size_t> empty = first_null(fields);
+    // The other cells of a row that is dropped are checked all the same.
+    for (const size_t column : layout_.numbers) {
+      if (!is_null(trimmed(fields[column]))) dataset_.values.push_back(number(fields, column));
+    }
+    const std::string_view label = text(fields, layout_.label);
+    const std::string person = person_of(fields);
+    if (empty) {
+      drop(*empty);
+      return;
+    }
+    labels_.push_back(classes_.number(label));
     if (classes_.texts().size() > kMaximumClasses) {
       throw input_error("{}: line {}: column '{}' has more than {} different labels", name_, line_,
                         layout_.names[layout_.label], kMaximumClasses);
     }
-    if (layout_.person.empty()) return;
-    std::string key;
-    for (const size_t column : layout_.person) {
-      if (!key.empty()) key += kSeparator;
-      key += text(fields, column);
-    }
-    dataset_.groups.push_back(people_.number(key));
+    if (!layout_.person.empty()) dataset_.groups.push_back(people_.number(person));
   }
 
   Dataset finish() {
+    if (labels_.empty() && dataset_.dropped_rows > 0) {
+      throw input_error("{}: all {} rows have empty cells, the first in {}; expected a row without", name_,
+                        dataset_.dropped_rows, first_dropped_);
+    }
     if (labels_.empty()) throw input_error("{}: has a header but no rows", name_);
     const std::vector<uint32_t> classes = sorted_places(classes_.texts());
     dataset_.class_names = in_order(classes_.texts(), classes);
@@ -187,16 +206,39 @@ class TableBuilder {
     return sorted;
   }
 
+  // The first column that counts and is null in this row.
+  std::optional<size_t> first_null(const std::vector<std::string_view>& fields) const {
+    for (const size_t column : layout_.counting) {
+      if (is_null(trimmed(fields[column]))) return column;
+    }
+    return std::nullopt;
+  }
+
+  // Takes back the numbers of the present row.
+  void drop(size_t column) {
+    if (dataset_.dropped_rows++ == 0) {
+      first_dropped_ = fmt::format("line {}, column '{}'", line_, layout_.names[column]);
+    }
+    dataset_.values.resize(labels_.size() * layout_.numbers.size());
+  }
+
+  std::string person_of(const std::vector<std::string_view>& fields) const {
+    std::string key;
+    for (const size_t column : layout_.person) {
+      if (!key.empty()) key += kSeparator;
+      key += text(fields, column);
+    }
+    return key;
+  }
+
   std::string_view text(const std::vector<std::string_view>& fields, size_t column) const {
     const std::string_view cell = trimmed(fields[column]);
-    if (cell.empty()) throw bad_cell(column, "is empty, expected a text");
     if (has_control_characters(cell)) throw bad_cell(column, shown(cell) + " has control characters");
     return cell;
   }
 
   float number(const std::vector<std::string_view>& fields, size_t column) const {
     std::string_view cell = trimmed(fields[column]);
-    if (cell.empty()) throw bad_cell(column, "is empty, expected a number");
     if (cell.size() > 1 && cell[0] == '+' && cell[1] != '-') cell.remove_prefix(1);
     double value = 0;
     const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
@@ -213,6 +255,7 @@ class TableBuilder {
   Layout layout_;
   std::string_view name_;
   size_t line_ = 0;
+  std::string first_dropped_;  // where the first row that was dropped has its empty cell
   Dataset dataset_;
   std::vector<uint32_t> labels_;
   TextIndex classes_;

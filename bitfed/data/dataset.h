@@ -30,6 +30,8 @@ struct Dataset {
   std::vector<uint32_t> groups;
   std::vector<std::string> group_names;
 
+  size_t dropped_rows = 0;  // of the file, left out by its loader because a cell was empty
+
   size_t size() const { return labels.size(); }
   size_t class_count() const { return class_names.size(); }
   bool is_table() const { return !columns.empty(); }
@@ -42,12 +44,13 @@ struct Dataset {
   }
 };
 
-// The samples of `indices`, in that order.
+// The samples of `indices`, in that order. What was dropped from the file is not the part's: 0.
 Dataset subset(const Dataset& dataset, std::span<const uint32_t> indices);
 
 struct DataSplit {
   Dataset train;
   Dataset test;
+  std::vector<std::string> notes = {};  // what one should know before believing a result: a line each
 };
 
 }  // namespace bitfed

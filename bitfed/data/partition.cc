@@ -367,6 +367,12 @@ Partition deal_column(Task& task) {
     partition[train.groups[i]].push_back(i);
   }
   std::erase_if(partition, [](const auto& own) { return own.empty(); });
+  if (partition.size() < 2) {
+    throw input_error(
+        "partition.kind = \"column\": found one person, '{}', in the training rows of {}, expected at least "
+        "two",
+        train.group_names[train.groups.front()], train.name);
+  }
   return partition;
 }
 

@@ -34,7 +34,8 @@ using Partition = std::vector<std::vector<uint32_t>>;
 PartitionSpec read_partition(const Config& config);
 
 // A pure function of (labels or groups, spec, seed). An input_error where the spec cannot be met: more
-// clients than samples, a client left without samples, a column partition of data without groups.
+// clients than samples, a client left without samples, a column partition of data without groups or with
+// one group alone.
 Partition make_partition(const Dataset& train, const PartitionSpec& spec, uint64_t seed);
 
 // Samples per class of every client.

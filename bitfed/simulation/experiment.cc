@@ -30,6 +30,7 @@ struct Experiment {
   uint64_t seed = 0;
   Dataset train;
   EvaluationData evaluation;
+  std::vector<std::string> data_notes;
   PartitionSpec partition_spec;
   Partition partition;
   std::unique_ptr<Method> method;
@@ -62,13 +63,14 @@ std::string read_name(const Config& recipe, const std::string& fallback) {
 
 void read_data(const Config& recipe, const ExperimentOptions& options, Experiment* experiment) {
   const Config data = recipe.section("data");
-  DataSplit split = load_data(data, options.data_dir);
+  DataSplit split = load_data(data, options.data_dir, experiment->seed);
   experiment->partition_spec = read_partition(data.section("partition"));
   experiment->partition = make_partition(split.train, experiment->partition_spec, experiment->seed);
   experiment->partition_spec.clients = static_cast<uint32_t>(experiment->partition.size());
   const std::vector<std::string> choices = {"all", "second-half"};
   experiment->evaluation = evaluation_data(std::move(split.test), data.choice("evaluate", "all", choices));
   experiment->train = std::move(split.train);
+  experiment->data_notes = std::move(split.notes);
   if (experiment->evaluation.test.size() == 0)
     throw input_error("{}: no samples to test on", experiment->train.name);
 }
@@ -111,16 +113,18 @@ Experiment read_experiment(const Config& recipe, const ExperimentOptions& option
 }
 
 Event started_event(const Experiment& experiment, const Config& recipe) {
-  return {{"event", "run-started"},
-          {"name", experiment.name},
-          {"method", recipe.section("method").text("name", methods().front().name)},
-          {"dataset", experiment.train.name},
-          {"partition", describe(experiment.partition_spec)},
-          {"clients", experiment.partition.size()},
-          {"clients_per_round", experiment.clients_per_round},
-          {"rounds", experiment.rounds},
-          {"train_samples", experiment.train.size()},
-          {"test_samples", experiment.evaluation.test.size()}};
+  Event event = {{"event", "run-started"},
+                 {"name", experiment.name},
+                 {"method", recipe.section("method").text("name", methods().front().name)},
+                 {"dataset", experiment.train.name},
+                 {"partition", describe(experiment.partition_spec)},
+                 {"clients", experiment.partition.size()},
+                 {"clients_per_round", experiment.clients_per_round},
+                 {"rounds", experiment.rounds},
+                 {"train_samples", experiment.train.size()},
+                 {"test_samples", experiment.evaluation.test.size()}};
+  if (experiment.train.dropped_rows > 0) event["dropped_rows"] = experiment.train.dropped_rows;
+  return event;
 }
 
 State model_state(const Model& model, const Experiment& experiment) {
@@ -159,6 +163,7 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
   const auto per_upload = [&](uint64_t bytes) { return totals.uploads == 0 ? 0 : bytes / totals.uploads; };
   const std::optional<uint64_t> raw_upload = server.raw_upload_bytes();
   std::vector<std::string> notes = server.notes();
+  notes.insert(notes.end(), experiment.data_notes.begin(), experiment.data_notes.end());
   if (totals.reused_uploads > 0) {
     notes.push_back(fmt::format("{} uploads were taken from another run; their training time is that run's",
                                 totals.reused_uploads));

@@ -65,10 +65,8 @@ TEST(Csv, IgnoredColumnsMayHoldAnything) {
 }
 
 TEST(Csv, BadCellsNameLineAndColumn) {
-  EXPECT_EQ(error("a,label\n1,x\n,y\n"), "dir/t.csv: line 3: column 'a' is empty, expected a number");
-  EXPECT_EQ(error("a,label\n1,\n"), "dir/t.csv: line 2: column 'label' is empty, expected a text");
-  for (const std::string cell :
-       {"x", "1x", "0x10", "--1", "+-1", "+", "1e999", "3.5e38", "nan", "NaN", "inf", "-inf", "1 2", "1;2"}) {
+  for (const std::string cell : {"x", "1x", "0x10", "--1", "+-1", "+", "1e999", "3.5e38", "NAN", "-nan",
+                                 "Null", "na", "none", "null1", "inf", "-inf", "1 2", "1;2"}) {
     EXPECT_EQ(error("a,label\n" + cell + ",x\n"),
               fmt::format("dir/t.csv: line 2: column 'a' is {:?}, expected a finite number",
                           cell[0] == '+' && cell.size() > 1 && cell[1] != '-' ? cell.substr(1) : cell));
@@ -76,8 +74,48 @@ TEST(Csv, BadCellsNameLineAndColumn) {
   EXPECT_THAT(error("a,label\n\"1\n2\",x\n"), HasSubstr("is \"1\\n2\""));
   EXPECT_THAT(error("a,label\n" + std::string(1000, 'z') + ",x\n"), HasSubstr("zzz\"…, expected"));
   EXPECT_THAT(error("a,label\n1,\"x\ny\"\n"), HasSubstr("control characters"));
-  EXPECT_THAT(error("a,label,who\n1,x,\n", {.label = "label", .person = "who", .ignore = {}}),
-              HasSubstr("column 'who' is empty"));
+}
+
+const CsvOptions kPeople = {.label = "label", .person = "who", .ignore = {"note"}};
+
+TEST(Csv, RowsWithNullCellsAreDroppedAndCounted) {
+  for (const std::string null :
+       {"", "  ", "\"\"", "null", "NULL", "NA", "N/A", "NaN", "nan", "None", " NA "}) {
+    const std::string head = "a,b,who,label,note\n";
+    const std::string first = "1,2,p,x,n\n";
+    const std::string last = "3,4,q,y,n\n";
+    for (const std::string& row : {null + ",9,p,z,n\n", "9," + null + ",p,z,n\n", "9,9," + null + ",z,n\n",
+                                   "9,9,r," + null + ",n\n"}) {
+      const Dataset table = parse(head + first + row + last, kPeople);
+      EXPECT_EQ(table.dropped_rows, 1u) << row;
+      EXPECT_THAT(table.values, ElementsAre(1, 2, 3, 4)) << row;
+      EXPECT_THAT(table.class_names, ElementsAre("x", "y")) << "what is dropped makes no class: " << row;
+      EXPECT_THAT(table.group_names, ElementsAre("p", "q")) << "nor a person: " << row;
+      EXPECT_THAT(table.labels, ElementsAre(0, 1));
+      EXPECT_THAT(table.groups, ElementsAre(0, 1));
+    }
+    // A column that is left out may be empty.
+    EXPECT_EQ(parse(head + first + "5,6,p,x," + null + "\n", kPeople).dropped_rows, 0u);
+  }
+  EXPECT_EQ(parse("a,b,label\n,,\n1,2,x\n,NA,null\n").dropped_rows, 2u) << "a row counts once";
+}
+
+TEST(Csv, GarbageBesideANullCellIsAnError) {
+  EXPECT_EQ(error("a,b,label\n1,2,x\n,abc,x\n"),
+            "dir/t.csv: line 3: column 'b' is \"abc\", expected a finite number");
+  EXPECT_EQ(error("a,b,label\n1,2,x\n1e999,,x\n"),
+            "dir/t.csv: line 3: column 'a' is \"1e999\", expected a finite number");
+  EXPECT_EQ(error("a,b,label\n1,2,x\n,\n"), "dir/t.csv: line 3: 2 fields, expected 3 as in the header");
+}
+
+TEST(Csv, AFileOfNullRowsIsRefused) {
+  EXPECT_EQ(
+      error("a,b,label\n1,,x\n2,NA,x\n"),
+      "dir/t.csv: all 2 rows have empty cells, the first in line 2, column 'b'; expected a row without");
+}
+
+TEST(Csv, ConstantColumnsAreColumns) {
+  EXPECT_THAT(parse("a,b,label\n1,7,x\n2,7,y\n").values, ElementsAre(1, 7, 2, 7));
 }
 
 TEST(Csv, LineNumbersCountQuotedNewlines) {
@@ -126,39 +164,6 @@ TEST(Csv, RoundTrip) {
   }
   folder.write("t.csv", text);
   EXPECT_EQ(load_csv(folder.path() / "t.csv", kLabel).values, expected);
-}
-
-Dataset table_of(size_t rows) {
-  std::string text = "a,who,label\n";
-  for (size_t i = 0; i < rows; ++i)
-    text += fmt::format("{},{},{}\n", i, i % 2 == 0 ? "p" : "q", i < rows / 2 ? "x" : "y");
-  return parse(text, {.label = "label", .person = "who", .ignore = {}});
-}
-
-TEST(SplitTable, LastRowsOfEachPersonAreForTesting) {
-  const DataSplit split = split_table(table_of(10), 0.4);
-  EXPECT_THAT(split.train.values, ElementsAre(0, 1, 2, 3, 4, 5));
-  EXPECT_THAT(split.test.values, ElementsAre(6, 7, 8, 9));
-  EXPECT_EQ(split.train.class_names, split.test.class_names);
-  EXPECT_THAT(split.test.groups, ElementsAre(0, 1, 0, 1));
-}
-
-TEST(SplitTable, LastRowsOfEachClassOfAPerson) {
-  const DataSplit split = split_table(table_of(8), 0.5, SplitUnit::kPersonAndClass);
-  EXPECT_THAT(split.train.values, ElementsAre(0, 1, 4, 5));
-  EXPECT_THAT(split.test.values, ElementsAre(2, 3, 6, 7));
-}
-
-TEST(SplitTable, WithoutPeopleTheLastRowsOfAll) {
-  const DataSplit split = split_table(parse("a,label\n1,x\n2,x\n3,x\n4,x\n"), 0.25);
-  EXPECT_THAT(split.test.values, ElementsAre(4));
-}
-
-TEST(SplitTable, NeitherSideMayBeEmpty) {
-  EXPECT_THAT(input_error_of([] { split_table(parse("a,label\n1,x\n"), 0.3); }),
-              HasSubstr("1 rows cannot be cut"));
-  EXPECT_THAT(input_error_of([] { split_table(parse("a,label\n1,x\n"), 0.9); }),
-              HasSubstr("1 rows cannot be cut"));
 }
 
 }  // namespace

@@ -123,6 +123,7 @@ TEST_P(EveryKind, DoesNotLookAtThePixels) {
   EXPECT_EQ(make_partition(images, spec(), 5), make_partition(data(), spec(), 5));
 }
 
+// But for people: one person is no federation.
 TEST_P(EveryKind, GivesOneClientWhatThereIs) {
   PartitionSpec one = spec();
   one.clients = 1;
@@ -132,7 +133,11 @@ TEST_P(EveryKind, GivesOneClientWhatThereIs) {
   all.groups.assign(all.size(), 0);
   std::vector<uint32_t> everything(all.size());
   std::iota(everything.begin(), everything.end(), 0);
-  EXPECT_THAT(make_partition(all, one, 3), ElementsAre(everything));
+  if (one.kind == "column") {
+    EXPECT_THAT(error_of(all, one), HasSubstr("found one person, 'ann'"));
+  } else {
+    EXPECT_THAT(make_partition(all, one, 3), ElementsAre(everything));
+  }
 }
 
 TEST_P(EveryKind, RefusesLabelsBeyondTheClasses) {
@@ -448,6 +453,11 @@ TEST(Partition, ColumnFollowsTheGroups) {
   data.groups = {2, 0, 0, 2, 2, 0};
   EXPECT_THAT(make_partition(data, spec_of("column", 10), 1),
               ElementsAre(ElementsAre(1, 2, 5), ElementsAre(0, 3, 4)));
+  data.groups = {2, 2, 2, 2, 2, 2};
+  EXPECT_EQ(
+      error_of(data, spec_of("column", 10)),
+      "partition.kind = \"column\": found one person, 'eve', in the training rows of balanced, expected at "
+      "least two");
   data.groups[3] = 3;
   EXPECT_THAT(error_of(data, spec_of("column", 10)),
               HasSubstr("group of sample 3 is 3, expected one below 3"));

@@ -63,7 +63,21 @@ refuse_run 2 'train_32x32.mat: ' one-shot.toml --data-dir svhn-data --set data.n
 
 echo "-- CSV"
 sed '7s/,[^,]*,/,,/' table.csv >hole.csv
-refuse_run 2 'hole.csv: line 7: .*height' table.toml --set data.file=hole.csv
+"$program" run table.toml --quiet --json --set data.file=hole.csv --out hole >hole.json
+grep -q '1 row with an empty cell was left out' hole.json || fail "a run does not tell of the row that it left out"
+grep -q '"dropped_rows":1' hole/events.jsonl || fail "the log does not tell of the row that was left out"
+sed '2,$s/,[^,]*,/,NA,/' table.csv >holes.csv
+refuse_run 2 "holes.csv: all 200 rows have empty cells, the first in line 2, column 'height'" table.toml \
+  --set data.file=holes.csv
+sed '2,$s/^p[0-9]*/p0/' table.csv >alone.csv
+refuse_run 2 "found one person, 'p0', .* expected at least two" table.toml --set data.file=alone.csv
+refuse_run 2 'data.split.*tim' table.toml --set data.split=tim
+refuse_run 2 'data.test_fraction' table.toml --set data.test_fraction=1
+refuse_run 2 'test_per_class' table.toml --set data.test_per_class=true
+refuse_run 2 'data.split' one-shot.toml --set data.split=time
+refuse_run 2 'data.test_fraction' one-shot.toml --set data.test_fraction=0.5
+refuse_run 2 'data.points: found 10000000 points of 100000 devices' table.toml \
+  --set 'data={name="synthetic-health",devices=100000,points=10000000}'
 sed '9s/,[^,]*,/,tall,/' table.csv >word.csv
 refuse_run 2 "word.csv: line 9: .*height.*tall" table.toml --set data.file=word.csv
 sed '5s/,[^,]*$//' table.csv >short.csv

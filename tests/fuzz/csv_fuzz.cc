@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
 #include "bitfed/base/error.h"
 #include "bitfed/data/csv.h"
+#include "bitfed/data/split_table.h"
 
 namespace {
 
@@ -18,8 +20,14 @@ void check(const bitfed::Dataset& dataset) {
   for (const float value : dataset.values) {
     if (!std::isfinite(value)) __builtin_trap();
   }
-  const bitfed::DataSplit split = bitfed::split_table(dataset, 0.3);
-  if (split.train.size() + split.test.size() != dataset.size()) __builtin_trap();
+  for (const char* kind : {"time", "time-per-class", "stratified"}) {
+    const bitfed::DataSplit split = bitfed::split_table(dataset, {kind, 0.6}, 1);
+    if (split.train.size() + split.test.size() != dataset.size()) __builtin_trap();
+    if (split.train.dropped_rows != dataset.dropped_rows) __builtin_trap();
+    std::vector<bool> trains(dataset.group_names.size());
+    for (const uint32_t group : split.train.groups) trains[group] = true;
+    if (!std::all_of(trains.begin(), trains.end(), [](bool does) { return does; })) __builtin_trap();
+  }
 }
 
 }  // namespace

@@ -82,6 +82,7 @@ def main():
     save("csv", "plain.csv", b"a,b,l,p,q\n1,2.5,x,1,2\n-3e2,4,y,1,3\n5,6,x,2,2\n")
     save("csv", "quoted.csv", b'\xef\xbb\xbf"a","l"\r\n"1","say ""hi"""\r\n\r\n2,"b,c"\r\n')
     save("csv", "bad.csv", b"a,l\nnan,x\n")
+    save("csv", "nulls.csv", b"a,b,l,p,q\n1,,x,1,2\n3,NA,y,1,3\n5,6,null,2,2\n7,8,x,None,1\n9,10,y,2,2\n1,2,y,2,2\n")
 
     save("tar", "ustar.tar", archive(tarfile.USTAR_FORMAT))
     save("tar", "gnu.tar", archive(tarfile.GNU_FORMAT))

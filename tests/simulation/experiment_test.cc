@@ -275,6 +275,34 @@ TEST_F(ExperimentTest, StoppedAndResumed) {
   }
 }
 
+// Two people; the class is the sign of the first column. Person q only begins to run when the test rows do.
+std::string table_of_people() {
+  std::string text = "who,a,b,activity\n";
+  for (int i = 0; i < 60; ++i) {
+    text += fmt::format("{},{},{},{}\n", i % 2 == 0 ? "p" : "q", i % 3 == 0 ? 1 + i : -1 - i, i,
+                        i >= 50 ? "run" : (i % 3 == 0 ? "walk" : "lie"));
+  }
+  return text + "p,,1,walk\nq,1,NA,walk\n";
+}
+
+TEST_F(ExperimentTest, SaysWhatTheDataLacks) {
+  write_file_atomically(*data_ / "people.csv", table_of_people());
+  const auto run_table = [&](const std::string& name, const std::string& split) {
+    return run(name,
+               {{"data", fmt::format("{{file = 'people.csv', label = 'activity', person = 'who', split = "
+                                     "'{}', partition = {{kind = 'column'}}}}",
+                                     split)},
+                {"model", "{name = 'tm', clauses = 10}"}})
+        .summary["notes"];
+  };
+  const Event notes = run_table("time", "time");
+  EXPECT_THAT(notes, ::testing::Contains("2 rows with empty cells were left out"));
+  EXPECT_THAT(notes, ::testing::Contains("class 'run' is in the test rows alone: nobody can learn it"));
+  const std::string log = read_text_file(out_ / "time/events.jsonl");
+  EXPECT_THAT(log, HasSubstr("\"dropped_rows\":2"));
+  EXPECT_THAT(run_table("drawn", "stratified").dump(), HasSubstr("may be on both sides"));
+}
+
 TEST_F(ExperimentTest, BadRecipesWriteNothing) {
   const auto refusal = [&](const std::string& key, const std::string& value) {
     return error_text([&] { run("bad", {{key, value}}); });
