@@ -6,14 +6,14 @@ samples of Fashion-MNIST; the peers train a sample's class and one other, so doe
 """
 import json
 import os
-import pathlib
 import subprocess
 import sys
 import time
 
 import numpy as np
 
-BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
+from report import BUILD, cpu_name, in_times, in_words
+
 EPOCHS = 3
 TRAIN_SAMPLES = 6000
 CONFIGURATIONS = {  # name in our benchmark: booleanizer, patch, clauses, T, s, samples that the peers predict
@@ -79,21 +79,6 @@ def measure_ours(name):
     for result in json.loads(out.read_text())["benchmarks"]:
         rates[result["name"].split("/")[1]] = result["samples_per_second"]
     return rates
-
-
-def in_words(value):
-    return f"{value / 1e6:.2f} M" if value >= 1e6 else f"{value / 1e3:.1f} k" if value >= 1e4 else f"{value:,.0f}"
-
-
-def in_times(value):
-    return f"{value:.1f}" if value < 20 else f"{value:.0f}"
-
-
-def cpu_name():
-    for line in open("/proc/cpuinfo"):
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return "an unnamed CPU"
 
 
 def main():
