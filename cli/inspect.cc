@@ -6,6 +6,8 @@
 #include "bitfed/base/error.h"
 #include "bitfed/bits/kernels.h"
 #include "bitfed/model/booleanizer_json.h"
+#include "bitfed/nn/mlp_model.h"
+#include "bitfed/report/aligned.h"
 #include "bitfed/report/clause_logic.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
@@ -71,15 +73,43 @@ void print_members(const TsetlinModel& model) {
   }
 }
 
+nlohmann::ordered_json layers_json(const MlpModel& model) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  for (const MlpLayerCosts& layer : model.layer_costs()) {
+    layers.push_back({{"name", layer.name},
+                      {"shape", {layer.inputs, layer.outputs}},
+                      {"bits_per_weight", layer.bits_per_weight},
+                      {"weight_bytes", layer.weight_bytes},
+                      {"norm_bytes", layer.norm_bytes},
+                      {"binary_ops", layer.binary_ops},
+                      {"flops", layer.flops}});
+  }
+  return layers;
+}
+
+void print_layers(const MlpModel& model) {
+  TextRows rows = {
+      {"  layer", "in x out", "bits a weight", "weights", "batch norm", "one-bit ops", "real ops"}};
+  for (const MlpLayerCosts& layer : model.layer_costs()) {
+    rows.push_back({"  " + layer.name, fmt::format("{} x {}", layer.inputs, layer.outputs),
+                    std::to_string(layer.bits_per_weight), exact_count(layer.weight_bytes) + " B",
+                    exact_count(layer.norm_bytes) + " B", exact_count(layer.binary_ops),
+                    exact_count(layer.flops)});
+  }
+  fmt::print("\n{}", aligned(rows));
+}
+
 void inspect(const InspectArguments& arguments) {
   const ModelFile file = read_model_file(arguments.model);
   const ModelCosts costs = file.model->costs();
   const auto* tsetlin = dynamic_cast<const TsetlinModel*>(file.model.get());
+  const auto* perceptron = dynamic_cast<const MlpModel*>(file.model.get());
   if (arguments.json) {
     nlohmann::ordered_json json = {{"name", file.name},           {"classes", file.class_names},
                                    {"model_sha256", file.sha256}, {"model_bytes", costs.bytes},
                                    {"flops", costs.flops},        {"binary_ops", costs.binary_ops}};
     if (tsetlin != nullptr) json["machines"] = machines_json(*tsetlin);
+    if (perceptron != nullptr) json["layers"] = layers_json(*perceptron);
     fmt::print("{}\n", json.dump(1));
     return;
   }
@@ -89,6 +119,7 @@ void inspect(const InspectArguments& arguments) {
       file.name.empty() ? arguments.model : file.name, file.class_names.size(),
       human_bytes(static_cast<double>(costs.bytes)), human_count(static_cast<double>(costs.binary_ops)),
       human_count(static_cast<double>(costs.flops)), file.sha256);
+  if (perceptron != nullptr) print_layers(*perceptron);
   if (tsetlin == nullptr) return;
   print_members(*tsetlin);
   if (arguments.clauses == 0) return;
@@ -103,8 +134,8 @@ void inspect(const InspectArguments& arguments) {
 
 void add_inspect(CLI::App& app) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* command =
-      app.add_subcommand("inspect", "Look into a model: sizes, operations, its clauses as logic");
+  CLI::App* command = app.add_subcommand(
+      "inspect", "Look into a model: sizes, operations, its clauses as logic or its layers");
   command->add_option("MODEL", arguments->model, "A model.safetensors of a run")->required();
   command->add_option("--clauses", arguments->clauses, "How many of each class's strongest clauses to show")
       ->capture_default_str()

@@ -15,6 +15,13 @@ std::string kilobytes(const Event& bytes) {
   return fmt::format("{:.1f} KB", bytes.get<double>() / 1000);
 }
 
+// ", own models 83.27 %" where clients keep some.
+std::string own_models(const Event& event) {
+  const auto mean = event.find("local_accuracy_mean");
+  if (mean == event.end() || !mean->is_number()) return "";
+  return fmt::format(", own models {:.2f} %", 100 * mean->get<double>());
+}
+
 }  // namespace
 
 std::string short_duration(double seconds) {
@@ -65,10 +72,10 @@ void Progress::show(const Event& event) {
   } else if (kind == "client-lost") {
     line(fmt::format("client {} did not answer", event["client"].get<uint64_t>()));
   } else if (kind == "round-finished" && event.contains("accuracy") && !is_one_of_many()) {
-    line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %",
+    line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %{}",
                      event["round"].get<uint64_t>(), rounds_, event["uploads"].get<uint64_t>(),
-                     1000 * event["aggregation_seconds"].get<double>(),
-                     100 * event["accuracy"].get<double>()));
+                     1000 * event["aggregation_seconds"].get<double>(), 100 * event["accuracy"].get<double>(),
+                     own_models(event)));
   }
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -30,16 +31,42 @@ struct RunArguments {
   bool quiet = false;
 };
 
+constexpr double kLargestRadioUpload = 1e6;  // bytes; no one sends more over a slow radio
+
+void row(const char* name, const std::string& value) {
+  fmt::print("  {:<18} {}\n", name, value);
+}
+
+void print_own_models(const Event& summary) {
+  const auto mean = summary.find("local_accuracy_mean");
+  const auto results = summary.find("client_results");
+  if (mean == summary.end() || !mean->is_number() || results == summary.end()) return;
+  const auto count = std::count_if(results->begin(), results->end(),
+                                   [](const Event& client) { return client["local_accuracy"].is_number(); });
+  row("own models", fmt::format("{:.2f} % mean of {} clients", 100 * mean->get<double>(), count));
+}
+
+void print_airtime(const Event& summary) {
+  const auto airtime = summary.find("airtime");
+  if (airtime == summary.end() || summary["upload_bytes_per_client"].get<double>() >= kLargestRadioUpload)
+    return;
+  std::string text;
+  for (const Event& radio : *airtime) {
+    text += fmt::format("{}{} up, {} down at {}", text.empty() ? "" : "; ",
+                        human_seconds(radio["upload_seconds"]), human_seconds(radio["download_seconds"]),
+                        human_bit_rate(radio["bits_per_second"]));
+  }
+  row("airtime a round", text);
+}
+
 void print_summary(const Event& summary, const std::filesystem::path& folder) {
-  const auto row = [](const char* name, const std::string& value) {
-    fmt::print("  {:<18} {}\n", name, value);
-  };
   fmt::print("{}\n", summary["name"].get<std::string>());
   row("method",
       fmt::format("{}, {}", summary["method"].get<std::string>(), summary["model"].get<std::string>()));
   row("data",
       fmt::format("{}, {}", summary["dataset"].get<std::string>(), summary["partition"].get<std::string>()));
   row("accuracy", fmt::format("{:.2f} %", 100 * summary["accuracy"].get<double>()));
+  print_own_models(summary);
   if (summary["validation_accuracy"].is_number()) {
     row("validation", fmt::format("{:.2f} %", 100 * summary["validation_accuracy"].get<double>()));
   }
@@ -49,6 +76,7 @@ void print_summary(const Event& summary, const std::filesystem::path& folder) {
       fmt::format("{} a round{}", human_bytes(summary["upload_bytes_per_client"]),
                   coded ? fmt::format(" ({} for all classes, not coded)", human_bytes(*raw)) : ""));
   row("download a client", fmt::format("{} a round", human_bytes(summary["download_bytes_per_client"])));
+  print_airtime(summary);
   row("model", human_bytes(summary["model_bytes"]));
   row("training",
       fmt::format("{:.1f} s of one core, {:.0f} samples/s{}", summary["train_seconds"].get<double>(),

@@ -15,8 +15,12 @@ constexpr size_t kBlock = 64;  // samples that go through all layers together
 constexpr size_t kGrain = 1024;
 constexpr int64_t kMaximumWidth = 65535;
 
+std::string layer_name(size_t layer) {
+  return fmt::format("layers.{}", layer);
+}
+
 std::string tensor_name(size_t layer, const char* what) {
-  return fmt::format("layers.{}.{}", layer, what);
+  return fmt::format("{}.{}", layer_name(layer), what);
 }
 
 std::vector<float> finite_numbers(const nlohmann::json& object, const char* name, size_t count,
@@ -153,17 +157,30 @@ State MlpModel::state() const {
   return state;
 }
 
+std::vector<MlpLayerCosts> MlpModel::layer_costs() const {
+  std::vector<MlpLayerCosts> all;
+  for (size_t i = 0; i < shape_.layers(); ++i) {
+    MlpLayerCosts layer{.name = layer_name(i), .inputs = shape_.widths[i], .outputs = shape_.widths[i + 1]};
+    const uint64_t weights = uint64_t{layer.inputs} * layer.outputs;
+    layer.bits_per_weight = shape_.binary ? 1 : 8 * sizeof(float);
+    layer.weight_bytes = (weights * layer.bits_per_weight + 7) / 8;
+    layer.norm_bytes = uint64_t{layer.outputs} * 2 * sizeof(float);
+    // The first layer adds real inputs with their signs: an addition a weight; the others count bits.
+    if (!shape_.binary) layer.flops = 2 * weights;
+    if (shape_.binary && i == 0) layer.flops = weights;
+    if (shape_.binary && i > 0) layer.binary_ops = weights;
+    layer.flops += uint64_t{2} * layer.outputs;
+    all.push_back(std::move(layer));
+  }
+  return all;
+}
+
 ModelCosts MlpModel::costs() const {
   ModelCosts costs;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const uint64_t weights = uint64_t{layers_[i].weights.rows} * layers_[i].weights.columns;
-    const uint64_t units = layers_[i].weights.columns;
-    costs.bytes += (shape_.binary ? (weights + 7) / 8 : weights * sizeof(float)) + units * 2 * sizeof(float);
-    // The first layer adds real inputs with their signs: an addition a weight; the others count bits.
-    if (!shape_.binary) costs.flops += 2 * weights;
-    if (shape_.binary && i == 0) costs.flops += weights;
-    if (shape_.binary && i > 0) costs.binary_ops += weights;
-    costs.flops += 2 * units;
+  for (const MlpLayerCosts& layer : layer_costs()) {
+    costs.bytes += layer.weight_bytes + layer.norm_bytes;
+    costs.flops += layer.flops;
+    costs.binary_ops += layer.binary_ops;
   }
   return costs;
 }

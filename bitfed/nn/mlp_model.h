@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,18 @@ struct ColumnScaling {
   bool operator==(const ColumnScaling&) const = default;
 };
 
+// One layer of a deployed perceptron and what it takes in a prediction.
+struct MlpLayerCosts {
+  std::string name;  // as the tensors' names begin
+  uint32_t inputs = 0;
+  uint32_t outputs = 0;
+  uint32_t bits_per_weight = 1;
+  uint64_t weight_bytes = 0;
+  uint64_t norm_bytes = 0;  // of the folded batch norm
+  uint64_t binary_ops = 0;
+  uint64_t flops = 0;
+};
+
 // A perceptron as it is deployed: weights of one bit (or real ones), batch norm folded into a factor and a
 // shift for every unit. Sums of signs are exact integers, and the first layer adds its inputs with their
 // signs in their order: any machine, in plain C, comes to the same bits.
@@ -34,7 +47,8 @@ class MlpModel : public Model {
   size_t class_count() const override { return shape_.widths.back(); }
   std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const override;
   State state() const override;
-  ModelCosts costs() const override;
+  ModelCosts costs() const override;  // the sum over the layers
+  std::vector<MlpLayerCosts> layer_costs() const;
 
  private:
   friend std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_view source);

@@ -51,6 +51,8 @@ struct RangeChart {
   bool from_zero = false;
   std::vector<std::string> rows;
   std::vector<RangeSeries> series;
+  bool is_joined = false;                   // a row's dots lie on one line, which joins them
+  std::vector<std::string> row_notes = {};  // at the right end of the rows; empty: none
 };
 
 // Dots with whiskers on a common scale: a band for each row, in it a dot for each series.

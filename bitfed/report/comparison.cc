@@ -22,6 +22,7 @@ std::optional<double> field(const RunFolder& run) {
 const std::vector<ComparedQuantity>& compared_quantities() {
   static const std::vector<ComparedQuantity> kQuantities = {
       {"accuracy", "", Better::kHigher, field<&RunSummary::accuracy>, percent},
+      {"own models", "", Better::kHigher, field<&RunSummary::local_accuracy_mean>, percent, true},
       {"upload / client", "bytes", Better::kLower, field<&RunSummary::upload_bytes_per_client>, human_bytes},
       {"download / client", "bytes", Better::kLower, field<&RunSummary::download_bytes_per_client>,
        human_bytes},
@@ -33,6 +34,15 @@ const std::vector<ComparedQuantity>& compared_quantities() {
       {"wall time", "seconds", Better::kLower, field<&RunSummary::wall_seconds>, human_seconds},
   };
   return kQuantities;
+}
+
+std::vector<ComparedQuantity> compared_quantities(const std::vector<RunFolder>& runs) {
+  std::vector<ComparedQuantity> shown;
+  for (const ComparedQuantity& quantity : compared_quantities()) {
+    const auto has_it = [&](const RunFolder& run) { return quantity.value(run).has_value(); };
+    if (!quantity.is_rare || std::any_of(runs.begin(), runs.end(), has_it)) shown.push_back(quantity);
+  }
+  return shown;
 }
 
 std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity) {
@@ -74,11 +84,12 @@ std::string comparison_text(const std::vector<RunFolder>& runs) {
   TextRows table;
   std::vector<std::string>& head = table.emplace_back();
   head.emplace_back("run");
-  for (const ComparedQuantity& quantity : compared_quantities()) head.push_back(quantity.name);
+  const std::vector<ComparedQuantity> quantities = compared_quantities(runs);
+  for (const ComparedQuantity& quantity : quantities) head.push_back(quantity.name);
   const std::vector<std::string> labels = run_labels(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
     std::vector<std::string> row = {labels[i]};
-    for (const ComparedQuantity& quantity : compared_quantities()) {
+    for (const ComparedQuantity& quantity : quantities) {
       const std::optional<double> value = quantity.value(runs[i]);
       row.push_back(value ? quantity.text(*value) : "–");
     }

@@ -18,10 +18,14 @@ struct ComparedQuantity {
   Better better = Better::kLower;
   std::optional<double> (*value)(const RunFolder&);
   std::string (*text)(double);  // for people
+  bool is_rare = false;         // left out where no run has it
 };
 
-// The columns, in order.
+// All columns, in order.
 const std::vector<ComparedQuantity>& compared_quantities();
+
+// Those to show of these runs.
+std::vector<ComparedQuantity> compared_quantities(const std::vector<RunFolder>& runs);
 
 // The runs that are best in this quantity, in order: several where they share it, none where no run has it.
 std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity);

@@ -34,6 +34,10 @@ std::string human_count(double count) {
   return scaled(count, {"", " k", " M", " G", " T"});
 }
 
+std::string human_bit_rate(double rate) {
+  return scaled(rate, {" bit/s", " kbit/s", " Mbit/s", " Gbit/s", " Tbit/s"});
+}
+
 std::string human_seconds(double seconds) {
   if (!std::isfinite(seconds)) return "–";
   if (seconds == 0) return "0 s";
@@ -48,6 +52,11 @@ std::string human_seconds(double seconds) {
 
 std::string percent(double fraction) {
   return std::isfinite(fraction) ? fmt::format("{:.2f} %", fraction * 100) : "–";
+}
+
+std::string signed_points(double difference) {
+  const std::string text = fmt::format("{:+.2f}", difference * 100);
+  return text.substr(1) == "0.00" ? "0.00" : text;
 }
 
 std::string exact_count(uint64_t count) {

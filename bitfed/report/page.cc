@@ -34,14 +34,19 @@ std::string description(const RunSummary& summary) {
   return fmt::format("<p>{}</p>\n", escape_markup(summary.method_description));
 }
 
+// Two cards one above the other, in the place of one.
+std::string column(const std::string& upper, const std::string& lower) {
+  if (upper.empty() && lower.empty()) return "";
+  return fmt::format("<div class=\"column\">{}{}</div>\n", upper, lower);
+}
+
 // `first` stands above the notes, beside the costs.
 std::string cards_of(const RunFolder& run, const std::string& first) {
-  const std::string notes = notes_card(run);
-  const std::string left =
-      first.empty() && notes.empty() ? "" : fmt::format("<div class=\"column\">{}{}</div>\n", first, notes);
-  size_t halves = left.empty() ? 0 : 1;
-  std::string html = left;
-  for (const std::string& part : {costs_card(run), partition_card(run), confusion_card(run)}) {
+  size_t halves = 0;
+  std::string html;
+  for (const std::string& part : {column(first, notes_card(run)), costs_card(run), gains_card(run),
+                                  column(radio_card(run), people_card(run)), chosen_card(run),
+                                  partition_card(run), confusion_card(run)}) {
     // A card opens with its class; those of half a width pair up.
     if (!part.empty() && part.find("card wide") == std::string::npos) ++halves;
     html += part;

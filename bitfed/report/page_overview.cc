@@ -10,6 +10,7 @@
 #include "bitfed/report/comparison.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
+#include "bitfed/report/personal_results.h"
 
 namespace bitfed {
 namespace {
@@ -35,7 +36,7 @@ std::optional<double> as_number(const std::optional<T>& value) {
 
 std::vector<Figure> figures_of_one(const RunSummary& summary) {
   const std::optional<double> validation = summary.validation_accuracy;
-  return {
+  std::vector<Figure> figures = {
       {"Accuracy", fraction_html(summary.accuracy),
        validation ? note("{} on validation data", validation, percent) : "on test data"},
       {"Upload per client", bytes_html(as_number(summary.upload_bytes_per_client)),
@@ -45,6 +46,11 @@ std::vector<Figure> figures_of_one(const RunSummary& summary) {
       {"Time", seconds_html(summary.wall_seconds),
        note("training, summed: {}", summary.train_seconds, human_seconds)},
   };
+  if (summary.local_accuracy_mean) {
+    figures.insert(figures.begin() + 1, {"Own models", fraction_html(summary.local_accuracy_mean),
+                                         fmt::format("mean over {}", counted_clients(summary))});
+  }
+  return figures;
 }
 
 std::vector<Figure> best_figures(const std::vector<RunFolder>& runs) {
@@ -84,6 +90,25 @@ bool has_curve(const RunFolder& run) {
                        [](const RoundRecord& r) { return r.accuracy.has_value(); }) > 1;
 }
 
+Series curve_of(const RunFolder& run, const std::string& name, std::optional<double> RoundRecord::*field) {
+  Series series{name, {}};
+  for (const RoundRecord& round : run.rounds) {
+    const double accuracy = (round.*field).value_or(std::numeric_limits<double>::quiet_NaN());
+    series.points.push_back({static_cast<double>(round.round), accuracy});
+  }
+  return series;
+}
+
+// Of one run with personal models, these too.
+std::vector<Series> curves_of_one(const RunFolder& run, const std::string& label) {
+  const bool is_personal = std::any_of(run.rounds.begin(), run.rounds.end(), [](const RoundRecord& round) {
+    return round.local_accuracy_mean.has_value();
+  });
+  if (!is_personal) return {curve_of(run, label, &RoundRecord::accuracy)};
+  return {curve_of(run, "global model", &RoundRecord::accuracy),
+          curve_of(run, "own models, mean", &RoundRecord::local_accuracy_mean)};
+}
+
 Bar accuracy_bar(const std::string& label, double accuracy, size_t colour) {
   return {label, accuracy, percent(accuracy), fmt::format("{}: {}", label, exact_number(accuracy)), colour};
 }
@@ -96,7 +121,7 @@ std::vector<Bar> bars_of_one(const RunSummary& summary) {
     bars.push_back(accuracy_bar("Validation data", *summary.validation_accuracy, 0));
   if (summary.f1_micro) bars.push_back(accuracy_bar("F1, micro", *summary.f1_micro, 0));
   if (summary.local_accuracy_mean) {
-    bars.push_back(accuracy_bar("Clients alone, mean", *summary.local_accuracy_mean, 1));
+    bars.push_back(accuracy_bar("Own models, mean", *summary.local_accuracy_mean, 1));
   }
   return bars;
 }
@@ -136,33 +161,26 @@ std::vector<Figure> headline_figures(const std::vector<RunFolder>& runs) {
 
 std::string comparison_table(const std::vector<RunFolder>& runs) {
   std::string head = "<th scope=\"col\">run</th>";
-  for (const ComparedQuantity& q : compared_quantities())
-    head += fmt::format("<th scope=\"col\">{}</th>", q.name);
+  const std::vector<ComparedQuantity> quantities = compared_quantities(runs);
+  for (const ComparedQuantity& q : quantities) head += fmt::format("<th scope=\"col\">{}</th>", q.name);
   std::string rows;
   const std::vector<std::string> labels = run_labels(runs);
   for (size_t i = 0; i < runs.size(); ++i) {
     rows +=
         fmt::format("<tr><th scope=\"row\"><a href=\"#run-{}\">{}</a></th>", i + 1, escape_markup(labels[i]));
-    for (const ComparedQuantity& quantity : compared_quantities()) rows += compared_cell(runs, i, quantity);
+    for (const ComparedQuantity& quantity : quantities) rows += compared_cell(runs, i, quantity);
     rows += "</tr>\n";
   }
-  return fmt::format(
-      "<div class=\"scroll\"><table "
-      "class=\"runs\"><thead><tr>{}</tr></thead>\n<tbody>{}</tbody></table></div>\n",
-      head, rows);
+  return scrolled_table("runs", head, rows);
 }
 
 std::string accuracy_chart(const std::vector<RunFolder>& runs) {
   const std::vector<std::string> labels = run_labels(runs);
   if (std::any_of(runs.begin(), runs.end(), has_curve)) {
     LineChart chart{"Accuracy over rounds", "round", {}};
-    for (size_t i = 0; i < runs.size(); ++i) {
-      Series& series = chart.series.emplace_back(Series{labels[i], {}});
-      for (const RoundRecord& round : runs[i].rounds) {
-        const double accuracy = round.accuracy.value_or(std::numeric_limits<double>::quiet_NaN());
-        series.points.push_back({static_cast<double>(round.round), accuracy});
-      }
-    }
+    if (runs.size() == 1) chart.series = curves_of_one(runs[0], labels[0]);
+    for (size_t i = 0; runs.size() > 1 && i < runs.size(); ++i)
+      chart.series.push_back(curve_of(runs[i], labels[i], &RoundRecord::accuracy));
     return line_chart(chart);
   }
   if (runs.size() == 1) return bar_chart("Accuracy", bars_of_one(runs[0].summary), 1);

@@ -30,6 +30,9 @@ std::string seconds_html(std::optional<double> seconds);
 std::string fraction_html(std::optional<double> fraction);
 std::string count_html(std::optional<double> count);
 
+// A table that scrolls where it is long; `css_class` names its style.
+std::string scrolled_table(std::string_view css_class, std::string_view head, std::string_view rows);
+
 struct Figure {
   std::string name;   // plain text
   std::string value;  // HTML
@@ -56,6 +59,13 @@ std::string notes_card(const RunFolder& run);
 std::string partition_card(const RunFolder& run);
 std::string confusion_card(const RunFolder& run);
 std::string clauses_card(const RunFolder& run);
+std::string radio_card(const RunFolder& run);
 std::string recipe_card(const RunFolder& run);
+
+// Of a run whose clients keep models of their own: for whom that helps, everyone's figures, and some of them
+// beside the classes that they hold.
+std::string gains_card(const RunFolder& run);
+std::string people_card(const RunFolder& run);
+std::string chosen_card(const RunFolder& run);
 
 }  // namespace bitfed

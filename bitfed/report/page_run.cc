@@ -137,13 +137,11 @@ std::string clients_card(const RunFolder& run, bool is_wide) {
   }
   std::string rows;
   for (const auto& [client, total] : clients) rows += client_row(client, total, largest, several_rounds);
-  return card(
-      "Clients",
-      fmt::format("<div class=\"scroll\"><table class=\"clients\"><thead><tr><th scope=\"col\">client</th>{}"
-                  "<th scope=\"col\">samples</th><th scope=\"col\">upload</th>"
-                  "<th scope=\"col\">training</th></tr></thead>\n<tbody>{}</tbody></table></div>",
-                  several_rounds ? "<th scope=\"col\">rounds</th>" : "", rows),
-      is_wide);
+  const std::string head = fmt::format(
+      "<th scope=\"col\">client</th>{}<th scope=\"col\">samples</th><th scope=\"col\">upload</th>"
+      "<th scope=\"col\">training</th>",
+      several_rounds ? "<th scope=\"col\">rounds</th>" : "");
+  return card("Clients", scrolled_table("clients", head, rows), is_wide);
 }
 
 std::string notes_card(const RunFolder& run) {

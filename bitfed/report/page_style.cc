@@ -73,6 +73,11 @@ td.part{background:linear-gradient(var(--accent),var(--accent)) right 10px botto
 font-weight:650;max-width:none}
 .scroll.whole{max-height:none}
 .costs th{color:var(--muted);font-weight:400;white-space:normal}
+.people td.none{color:var(--muted)}
+.radio .size>*{font-weight:600;color:var(--ink)}
+.radio .time th{padding-left:14px}
+.chosen{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(230px,100%),1fr));gap:22px 28px}
+.chosen svg{display:block;width:100%;height:auto}
 .swatch{display:inline-block;width:12px;height:12px;margin:0 6px 0 0;vertical-align:-1px;border:1px solid var(--muted)}
 .key span{margin-right:18px;white-space:nowrap;display:inline-block}
 .one{background:var(--ink)}.zero{background:var(--contrast);border-color:var(--contrast)}
@@ -98,6 +103,7 @@ footer code{overflow-wrap:anywhere}
 @media(max-width:820px){.cards{grid-template-columns:minmax(0,1fr)}
 main,header,footer{padding-left:14px;padding-right:14px}header{padding-top:26px}
 h1{font-size:24px}.tiles{grid-template-columns:1fr 1fr;gap:10px;margin-top:20px}
+.tile:last-child:nth-child(odd){grid-column:1/-1}
 .tile{padding:12px 14px}.tile .value{font-size:22px}.card{padding:16px}}
 @media print{body{background:#fff;font-size:11pt}header{padding-top:0}
 .tile,.card{break-inside:avoid}.card.long{break-inside:auto}
@@ -116,6 +122,13 @@ std::string html_document(std::string_view title, std::string_view body) {
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
       "<style>\n{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
       escape_markup(title), page_style(), body);
+}
+
+std::string scrolled_table(std::string_view css_class, std::string_view head, std::string_view rows) {
+  return fmt::format(
+      "<div class=\"scroll\"><table class=\"{}\"><thead><tr>{}</tr></thead>\n"
+      "<tbody>{}</tbody></table></div>\n",
+      css_class, head, rows);
 }
 
 std::string chart_card(std::string_view heading, const std::string& svg) {

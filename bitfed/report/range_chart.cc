@@ -24,7 +24,8 @@ class RangeCanvas {
  public:
   explicit RangeCanvas(const RangeChart& chart)
       : chart_(chart),
-        left_(label_width(chart) + 12),
+        left_(label_width(chart.rows) + 12),
+        right_(kWidth - kRight - (chart.row_notes.empty() ? 0 : label_width(chart.row_notes) + 4)),
         top_(kLegendRow * static_cast<double>(chart.series.size()) + 8),
         svg_(kWidth, top_ + plot_height() + kAxis, chart.title) {
     find_scale();
@@ -42,17 +43,18 @@ class RangeCanvas {
   }
 
  private:
-  static double label_width(const RangeChart& chart) {
+  static double label_width(const std::vector<std::string>& labels) {
     size_t characters = 0;
-    for (const std::string& row : chart.rows) characters = std::max(characters, character_count(row));
+    for (const std::string& label : labels) characters = std::max(characters, character_count(label));
     return kCharacter * static_cast<double>(std::min(characters, kLongestLabel));
   }
 
-  double band() const { return kLane * static_cast<double>(chart_.series.size()) + kGap; }
-  double plot_height() const { return band() * static_cast<double>(chart_.rows.size()); }
-  double x_of(double value) const {
-    return left_ + (value - low_) / (high_ - low_) * (kWidth - kRight - left_);
+  double lane_of(size_t series) const { return chart_.is_joined ? 0 : static_cast<double>(series); }
+  double band() const {
+    return kLane * (chart_.is_joined ? 1 : static_cast<double>(chart_.series.size())) + kGap;
   }
+  double plot_height() const { return band() * static_cast<double>(chart_.rows.size()); }
+  double x_of(double value) const { return left_ + (value - low_) / (high_ - low_) * (right_ - left_); }
   Paint paint_of(size_t series) const {
     if (chart_.series[series].is_reference) return kMuted;
     // The references come first and take no colour.
@@ -99,12 +101,35 @@ class RangeCanvas {
 
   void draw_row(size_t row) {
     const double top = top_ + band() * static_cast<double>(row);
-    if (row > 0) svg_.line({0, top}, {kWidth - kRight, top}, kGrid);
-    svg_.text({0, top + band() / 2 + 4}, shorten(chart_.rows[row], kLongestLabel));
+    const double middle = top + band() / 2;
+    if (row > 0 && !chart_.is_joined) svg_.line({0, top}, {kWidth - kRight, top}, kGrid);
+    svg_.text({0, middle + 4}, shorten(chart_.rows[row], kLongestLabel));
+    if (!chart_.row_notes.empty())
+      svg_.text({kWidth, middle + 4}, chart_.row_notes[row], {.anchor = Anchor::kEnd});
+    if (chart_.is_joined) draw_join(row, middle);
     for (size_t s = 0; s < chart_.series.size(); ++s) {
       const auto& mark = chart_.series[s].marks[row];
-      if (mark) draw_mark(row, s, *mark, top + kGap / 2 + kLane * (static_cast<double>(s) + 0.5));
+      if (mark) draw_mark(row, s, *mark, top + kGap / 2 + kLane * (lane_of(s) + 0.5));
     }
+  }
+
+  void draw_join(size_t row, double y) {
+    svg_.line({left_, y}, {right_, y}, kGrid);
+    double from = std::numeric_limits<double>::infinity();
+    double to = -from;
+    for (const RangeSeries& series : chart_.series) {
+      if (!series.marks[row]) continue;
+      from = std::min(from, series.marks[row]->mean);
+      to = std::max(to, series.marks[row]->mean);
+    }
+    if (from < to) svg_.line({x_of(from), y}, {x_of(to), y}, kMuted, {.width = 2.5});
+  }
+
+  std::string tooltip(size_t row, size_t series, const RangeMark& mark) const {
+    const std::string spread =
+        chart_.is_joined ? "" : fmt::format(" ± {:.{}f}", mark.deviation, chart_.decimals);
+    return fmt::format("{}, {}: {:.{}f}{} {}", chart_.rows[row], chart_.series[series].name, mark.mean,
+                       chart_.decimals, spread, chart_.unit);
   }
 
   void draw_mark(size_t row, size_t series, const RangeMark& mark, double y) {
@@ -115,13 +140,12 @@ class RangeCanvas {
       svg_.line({from, y}, {to, y}, paint, {.width = 1.5});
       for (const double end : {from, to}) svg_.line({end, y - 3}, {end, y + 3}, paint, {.width = 1.5});
     }
-    svg_.circle({x_of(mark.mean), y}, 4, paint,
-                fmt::format("{}, {}: {:.{}f} ± {:.{}f} {}", chart_.rows[row], chart_.series[series].name,
-                            mark.mean, chart_.decimals, mark.deviation, chart_.decimals, chart_.unit));
+    svg_.circle({x_of(mark.mean), y}, 4, paint, tooltip(row, series, mark));
   }
 
   const RangeChart& chart_;
   double left_;
+  double right_;
   double top_;
   SvgWriter svg_;
   double low_ = std::numeric_limits<double>::infinity();

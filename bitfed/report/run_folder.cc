@@ -20,6 +20,12 @@ std::string text_of(const Json& event, const char* name) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
+std::optional<double> number_of(const Json& event, const char* name) {
+  const auto found = event.find(name);
+  if (found == event.end() || found->is_null()) return std::nullopt;
+  return found->get<double>();
+}
+
 // Also of "runs/one/" and ".".
 std::string folder_name(const std::filesystem::path& folder) {
   const std::filesystem::path whole = (std::filesystem::absolute(folder) / "").lexically_normal();
@@ -81,14 +87,13 @@ class EventLog {
   }
 
   void add_round(const Json& event) {
-    RoundRecord record{.round = event.value("round", uint64_t{0}),
-                       .accuracy = std::nullopt,
-                       .upload_bytes = event.value("upload_bytes", uint64_t{0}),
-                       .download_bytes = event.value("download_bytes", uint64_t{0}),
-                       .aggregation_seconds = event.value("aggregation_seconds", 0.0),
-                       .evaluation_seconds = event.value("evaluation_seconds", 0.0)};
-    const auto accuracy = event.find("accuracy");
-    if (accuracy != event.end() && !accuracy->is_null()) record.accuracy = accuracy->get<double>();
+    const RoundRecord record{.round = event.value("round", uint64_t{0}),
+                             .accuracy = number_of(event, "accuracy"),
+                             .local_accuracy_mean = number_of(event, "local_accuracy_mean"),
+                             .upload_bytes = event.value("upload_bytes", uint64_t{0}),
+                             .download_bytes = event.value("download_bytes", uint64_t{0}),
+                             .aggregation_seconds = event.value("aggregation_seconds", 0.0),
+                             .evaluation_seconds = event.value("evaluation_seconds", 0.0)};
     rounds_[record.round] = record;
   }
 

@@ -10,6 +10,22 @@
 
 namespace bitfed {
 
+// How a client fared with the federation's model and with the one that it keeps for itself.
+struct ClientOutcome {
+  uint64_t client = 0;
+  std::string name;  // of the person; empty: clients are no persons
+  uint64_t samples = 0;
+  uint64_t test_samples = 0;
+  std::optional<double> global_accuracy, local_accuracy;
+};
+
+// What a client's messages of one round take on a radio of that rate.
+struct Airtime {
+  uint64_t bits_per_second = 0;
+  double upload_seconds = 0;
+  double download_seconds = 0;
+};
+
 // What summary.json says; what it leaves out, or gives as null, is empty here. The fields carry its names.
 struct RunSummary {
   std::string name;
@@ -31,6 +47,8 @@ struct RunSummary {
   std::vector<std::string> class_names;
   std::vector<std::vector<uint64_t>> confusion_matrix;     // rows: the true class
   std::vector<std::vector<uint32_t>> client_class_counts;  // a row a client
+  std::vector<ClientOutcome> client_results;               // none where clients keep no models
+  std::vector<Airtime> airtime;
   std::vector<std::string> notes;  // where the run differs from its paper; what it reused
 };
 
@@ -46,6 +64,7 @@ struct ClientRecord {
 struct RoundRecord {
   uint64_t round = 0;
   std::optional<double> accuracy;
+  std::optional<double> local_accuracy_mean;  // of the models that clients keep for themselves
   uint64_t upload_bytes = 0;
   uint64_t download_bytes = 0;
   double aggregation_seconds = 0;

@@ -2,7 +2,7 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <type_traits>
+#include <utility>
 
 #include "bitfed/base/error.h"
 
@@ -13,7 +13,7 @@ using Json = nlohmann::json;
 
 class Reader {
  public:
-  Reader(const Json& json, const std::string& source) : json_(json), source_(source) {}
+  Reader(const Json& json, std::string source) : json_(json), source_(std::move(source)) {}
 
   void read(const char* name, std::string& target) const {
     if (const Json* value = find(name)) target = text(*value, name);
@@ -44,6 +44,25 @@ class Reader {
       if (counts.size() == target.front().size()) continue;
       throw input_error("{}: {}: found rows of {} and of {} counts, expected equal ones", source_, name,
                         target.front().size(), counts.size());
+    }
+  }
+
+  // A field that must be there.
+  template <typename T>
+  void require(const char* name, T& target) const {
+    std::optional<T> value;
+    read(name, value);
+    if (!value) throw input_error("{}: {}: found nothing, expected a number", source_, name);
+    target = *value;
+  }
+
+  // An array of objects: calls `each` with a reader of every one.
+  template <typename Each>
+  void for_objects(const char* name, Each each) const {
+    size_t index = 0;
+    for (const Json& row : array(name)) {
+      if (!row.is_object()) throw mismatch(name, row, "an array of objects");
+      each(Reader(row, fmt::format("{}: {}[{}]", source_, name, index++)));
     }
   }
 
@@ -79,7 +98,7 @@ class Reader {
   }
 
   const Json& json_;
-  const std::string& source_;
+  std::string source_;
 };
 
 void read_texts(const Reader& reader, RunSummary& summary) {
@@ -126,6 +145,31 @@ void read_numbers(const Reader& reader, RunSummary& summary) {
   reader.read("wall_seconds", summary.wall_seconds);
 }
 
+ClientOutcome read_outcome(const Reader& reader) {
+  ClientOutcome outcome;
+  reader.require("client", outcome.client);
+  reader.read("name", outcome.name);
+  reader.require("samples", outcome.samples);
+  reader.require("test_samples", outcome.test_samples);
+  reader.read("global_accuracy", outcome.global_accuracy);
+  reader.read("local_accuracy", outcome.local_accuracy);
+  return outcome;
+}
+
+Airtime read_airtime(const Reader& reader) {
+  Airtime airtime;
+  reader.require("bits_per_second", airtime.bits_per_second);
+  reader.require("upload_seconds", airtime.upload_seconds);
+  reader.require("download_seconds", airtime.download_seconds);
+  return airtime;
+}
+
+void read_lists(const Reader& reader, RunSummary& summary) {
+  reader.for_objects("client_results",
+                     [&](const Reader& row) { summary.client_results.push_back(read_outcome(row)); });
+  reader.for_objects("airtime", [&](const Reader& row) { summary.airtime.push_back(read_airtime(row)); });
+}
+
 }  // namespace
 
 RunSummary parse_summary(std::string_view text, const std::string& source) {
@@ -140,6 +184,7 @@ RunSummary parse_summary(std::string_view text, const std::string& source) {
   read_texts(reader, summary);
   read_counts(reader, summary);
   read_numbers(reader, summary);
+  read_lists(reader, summary);
   const auto& matrix = summary.confusion_matrix;
   if (!matrix.empty() && matrix.size() != matrix.front().size()) {
     throw input_error("{}: confusion_matrix: found {} rows of {}, expected as many rows as columns", source,

@@ -24,6 +24,7 @@ const std::vector<Metric>& metrics() {
   static const std::vector<Metric> kMetrics = {
       {"accuracy", "%", 2, false, [](const Event& s) { return scaled(s, "accuracy", 100); }},
       {"f1", "%", 2, false, [](const Event& s) { return scaled(s, "f1_micro", 100); }},
+      {"local", "%", 2, false, [](const Event& s) { return scaled(s, "local_accuracy_mean", 100); }},
       {"upload", "MB", 3, true, [](const Event& s) { return scaled(s, "upload_bytes_per_client", 1e-6); }},
       {"model", "MB", 3, true, [](const Event& s) { return scaled(s, "model_bytes", 1e-6); }},
       {"aggregation", "s", 4, true, [](const Event& s) { return field(s, "aggregation_seconds"); }},

@@ -141,6 +141,70 @@ expect "^$right of 120 right" out
 expect "of 200 right" out
 grep -Eq '^[0-9]+,(cat|dog),(cat|dog)$' table-out.csv
 
+echo "-- people with models of their own"
+python3 - <<'PYTHON'
+import random
+draw = random.Random(3)
+rows = ["person,height,weight,kind"]
+for person, count, tall in (("ann", 40, 3), ("bob", 30, -3), ("7", 1, 0)):
+    for i in range(count):
+        rows.append(f"{person},{draw.gauss(i % 2 * tall, 1):.4f},{draw.gauss(0, 1):.4f},{'dog' if i % 2 else 'cat'}")
+open("people.csv", "w").write("\n".join(rows) + "\n")
+open("people.toml", "w").write('''name = "people"
+rounds = 3
+[data]
+file = "people.csv"
+label = "kind"
+person = "person"
+partition = { kind = "column" }
+[model]
+name = "mlp"
+hidden = [8]
+[method]
+name = "fed-bin-mlp"
+[client]
+epochs = 2
+batch = 8
+''')
+PYTHON
+"$program" run people.toml --out people >out 2>err
+expect "own models  *[0-9.]* % mean of 2 clients" out
+expect "airtime.* up, .* down at 300 bit/s; .* down at 37.5 kbit/s" out
+expect "round 3/3: .* accuracy [0-9.]* %, own models [0-9.]* %" err
+python3 - <<'PYTHON' || fail "people/summary.json"
+import json
+summary = json.load(open("people/summary.json"))
+people = {person["name"]: person for person in summary["client_results"]}
+assert sorted(people) == ["7", "ann", "bob"]
+assert people["7"]["test_samples"] == 0 and people["7"]["local_accuracy"] is None
+own = [people[name]["local_accuracy"] for name in ("ann", "bob")]
+assert abs(sum(own) / 2 - summary["local_accuracy_mean"]) < 1e-9
+assert [radio["bits_per_second"] for radio in summary["airtime"]] == [300, 37500]
+PYTHON
+"$program" report people >out
+self_contained people/report.html
+for text in "Who gains from a model of their own" "no test rows" "person 7" "Over a slow radio" "Chosen devices"; do
+  expect "$text" people/report.html
+done
+"$program" report people table --out people-compared.html >out
+expect "own models" people-compared.html
+"$program" inspect people/model.safetensors >out
+expect "^  layers.0  *2 x 8  *1  *2 B  *64 B  *0  *32$" out
+expect "^  layers.1  *8 x 2  *1  *2 B  *16 B  *16  *4$" out
+"$program" inspect people/model.safetensors --json >out
+json out
+python3 - <<'PYTHON' || fail "inspect --json: the layers do not add up"
+import json
+model = json.load(open("out"))
+layers = model["layers"]
+assert [layer["shape"] for layer in layers] == [[2, 8], [8, 2]]
+assert sum(layer["weight_bytes"] + layer["norm_bytes"] for layer in layers) == model["model_bytes"]
+for name in ("binary_ops", "flops"):
+    assert sum(layer[name] for layer in layers) == model[name]
+PYTHON
+"$program" predict people/model.safetensors --data people.csv --label kind --person person >out
+expect "of 71 right" out
+
 echo "-- usage"
 status=0
 "$program" 2>err >out || status=$?

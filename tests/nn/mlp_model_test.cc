@@ -116,6 +116,29 @@ TEST(MlpModelTest, BytesAreThoseOfThePaper) {
   EXPECT_EQ(full.state().tensor_bytes(), 15152u);
 }
 
+TEST(MlpModelTest, CostsByLayer) {
+  const MlpShape shape{{5, 7, 3}, true};
+  const auto layers = MlpModel(shape, some_scaling(5), random_parameters(shape)).layer_costs();
+  ASSERT_EQ(layers.size(), 2u);
+  EXPECT_EQ(layers[0].name, "layers.0");
+  EXPECT_EQ(layers[0].inputs, 5u);
+  EXPECT_EQ(layers[0].outputs, 7u);
+  EXPECT_EQ(layers[0].bits_per_weight, 1u);
+  EXPECT_EQ(layers[0].weight_bytes, 5u);  // 35 bits
+  EXPECT_EQ(layers[0].norm_bytes, 56u);
+  EXPECT_EQ(layers[0].binary_ops, 0u);
+  EXPECT_EQ(layers[0].flops, 35u + 14);
+  EXPECT_EQ(layers[1].weight_bytes, 3u);  // 21 bits
+  EXPECT_EQ(layers[1].binary_ops, 21u);
+  EXPECT_EQ(layers[1].flops, 6u);
+  const MlpShape real{{5, 7, 3}, false};
+  const auto last = MlpModel(real, some_scaling(5), random_parameters(real)).layer_costs().back();
+  EXPECT_EQ(last.bits_per_weight, 32u);
+  EXPECT_EQ(last.weight_bytes, 84u);
+  EXPECT_EQ(last.binary_ops, 0u);
+  EXPECT_EQ(last.flops, 42u + 6);
+}
+
 TEST(MlpModelTest, ComesBackFromItsState) {
   ThreadPool pool(1);
   for (const bool binary : {true, false}) {

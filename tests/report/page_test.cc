@@ -29,6 +29,11 @@ RunFolder hostile_run() {
   s.upload_bytes_per_client = 48213;
   s.upload_bytes_raw = 91234;
   s.wall_seconds = 26.4;
+  s.rounds = 50;
+  s.local_accuracy_mean = 0.75;
+  s.download_bytes_per_client = 48213;
+  s.airtime = {{300, 1285.68, 1285.68}};
+  s.client_results = {{0, kHostile, 3, 2, 0.5, 0.75}, {1, kHostile + "2", 7, 0, {}, {}}};
   run.recipe = kHostile + "</pre></details>";
   run.clients = {{.round = 1, .client = kHostile, .samples = 3}};
   TsetlinMember member;
@@ -90,7 +95,8 @@ TEST(Page, LeavesOutWhatIsMissing) {
   const std::string page = report_page({RunFolder{}});
   EXPECT_EQ(xml_fault(body_of(page)), "");
   for (const char* heading :
-       {"Notes", "Clients", "Confusion matrix", "Who holds what", "clauses</h3>", "Recipe"}) {
+       {"Notes", "Clients", "Confusion matrix", "Who holds what", "clauses</h3>", "Recipe", "Own models",
+        "Who gains", "Everyone", "Chosen devices", "Over a slow radio"}) {
     EXPECT_THAT(body_of(page), Not(HasSubstr(heading))) << heading;
   }
 }

@@ -14,6 +14,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class RunFolderTest : public testing::Test {
  protected:
@@ -78,6 +79,48 @@ TEST_F(RunFolderTest, RefusesABadSummary) {
   EXPECT_THAT(error(), HasSubstr("confusion_matrix: found 1 rows of 2"));
 }
 
+TEST_F(RunFolderTest, ReadsWhatClientsKeepAndWhatTheRadioTakes) {
+  write("summary.json", R"({"local_accuracy_mean": 0.5,
+    "client_results": [{"client": 0, "name": "7", "samples": 9, "test_samples": 4, "global_accuracy": 0.25,
+                        "local_accuracy": 0.5},
+                       {"client": 1, "name": null, "samples": 1, "test_samples": 0, "global_accuracy": null,
+                        "local_accuracy": null}],
+    "airtime": [{"bits_per_second": 300, "upload_seconds": 413.5, "download_seconds": 7}]})");
+  const RunSummary summary = read_run_folder(folder_).summary;
+  EXPECT_EQ(summary.local_accuracy_mean, 0.5);
+  ASSERT_EQ(summary.client_results.size(), 2u);
+  EXPECT_EQ(summary.client_results[0].name, "7");
+  EXPECT_EQ(summary.client_results[0].test_samples, 4u);
+  EXPECT_EQ(summary.client_results[0].local_accuracy, 0.5);
+  EXPECT_EQ(summary.client_results[1].client, 1u);
+  EXPECT_EQ(summary.client_results[1].name, "");
+  EXPECT_EQ(summary.client_results[1].global_accuracy, std::nullopt);
+  ASSERT_EQ(summary.airtime.size(), 1u);
+  EXPECT_EQ(summary.airtime[0].bits_per_second, 300u);
+  EXPECT_EQ(summary.airtime[0].upload_seconds, 413.5);
+}
+
+TEST_F(RunFolderTest, RefusesBadClientResultsAndAirtime) {
+  write("summary.json", R"({"client_results": {}})");
+  EXPECT_THAT(error(), HasSubstr("client_results: found object, expected an array"));
+  write("summary.json", R"({"client_results": [4]})");
+  EXPECT_THAT(error(), HasSubstr("client_results: found 4, expected an array of objects"));
+  write("summary.json",
+        R"({"client_results": [{"client": 0, "samples": 1, "test_samples": 0}, {"samples": 1}]})");
+  EXPECT_THAT(error(), HasSubstr("client_results[1]: client: found nothing, expected a number"));
+  write("summary.json", R"({"client_results": [{"client": -1}]})");
+  EXPECT_THAT(error(), HasSubstr("client_results[0]: client: found -1, expected a count"));
+  write("summary.json", R"({"client_results": [{"client": 0, "name": 7}]})");
+  EXPECT_THAT(error(), HasSubstr("client_results[0]: name: found 7, expected a string"));
+  write("summary.json",
+        R"({"client_results": [{"client": 0, "samples": 1, "test_samples": 1, "local_accuracy": "high"}]})");
+  EXPECT_THAT(error(), HasSubstr("client_results[0]: local_accuracy: found string, expected a number"));
+  write("summary.json", R"({"airtime": [{"bits_per_second": 0.5}]})");
+  EXPECT_THAT(error(), HasSubstr("airtime[0]: bits_per_second: found 0.5, expected a count"));
+  write("summary.json", R"({"airtime": [{"bits_per_second": 300, "upload_seconds": null}]})");
+  EXPECT_THAT(error(), HasSubstr("airtime[0]: upload_seconds: found nothing, expected a number"));
+}
+
 TEST_F(RunFolderTest, ReadsEventsAndToleratesACutEnd) {
   write("summary.json", "{}");
   write("events.jsonl",
@@ -86,7 +129,7 @@ TEST_F(RunFolderTest, ReadsEventsAndToleratesACutEnd) {
 {"event": "round-finished", "round": 1, "accuracy": null, "upload_bytes": 99}
 {"event": "client-finished", "round": 2, "client": "ward-b", "samples": 10}
 {"event": "round-finished", "round": 2, "accuracy": 0.5}
-{"event": "round-finished", "round": 2, "accuracy": 0.75}
+{"event": "round-finished", "round": 2, "accuracy": 0.75, "local_accuracy_mean": 0.875}
 {"event": "round-fin)");
   const RunFolder run = read_run_folder(folder_);
   ASSERT_EQ(run.clients.size(), 2u);
@@ -96,7 +139,9 @@ TEST_F(RunFolderTest, ReadsEventsAndToleratesACutEnd) {
   EXPECT_EQ(run.clients[1].client, "ward-b");
   ASSERT_EQ(run.rounds.size(), 2u);
   EXPECT_EQ(run.rounds[0].accuracy, std::nullopt);
+  EXPECT_EQ(run.rounds[0].local_accuracy_mean, std::nullopt);
   EXPECT_EQ(run.rounds[1].accuracy, 0.75);  // the later record of a repeated round
+  EXPECT_EQ(run.rounds[1].local_accuracy_mean, 0.875);
 }
 
 TEST_F(RunFolderTest, NamesTheLineOfABadEvent) {
@@ -104,6 +149,8 @@ TEST_F(RunFolderTest, NamesTheLineOfABadEvent) {
   write("events.jsonl", "{\"event\": \"x\"}\nnonsense\n{}\n");
   EXPECT_THAT(error(), AllOf(HasSubstr("events.jsonl"), HasSubstr("line 2")));
   write("events.jsonl", "{\"event\": \"round-finished\", \"round\": \"one\"}\n");
+  EXPECT_THAT(error(), AllOf(HasSubstr("events.jsonl"), HasSubstr("line 1")));
+  write("events.jsonl", "{\"event\": \"round-finished\", \"local_accuracy_mean\": \"high\"}\n");
   EXPECT_THAT(error(), AllOf(HasSubstr("events.jsonl"), HasSubstr("line 1")));
 }
 
@@ -126,6 +173,13 @@ TEST(Comparison, AlignsColumns) {
   const std::string text = comparison_text({named("ä", 0.5), named("longer", {})});
   EXPECT_THAT(text, HasSubstr("ä        50.00 %"));
   EXPECT_THAT(text, HasSubstr("longer         –"));
+}
+
+TEST(Comparison, ShowsOwnModelsWhereAnyRunHasSome) {
+  std::vector<RunFolder> runs = {named("a", 0.5), named("b", 0.5)};
+  EXPECT_THAT(comparison_text(runs), Not(HasSubstr("own models")));
+  runs[1].summary.local_accuracy_mean = 0.625;
+  EXPECT_THAT(comparison_text(runs), AllOf(HasSubstr("own models"), HasSubstr("62.50 %")));
 }
 
 TEST(Comparison, TellsNamesakesApart) {

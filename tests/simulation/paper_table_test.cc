@@ -189,7 +189,7 @@ TEST(Metrics, ComeFromTheSummary) {
   const Event summary = {
       {"accuracy", 0.9817},    {"f1_micro", nullptr},        {"upload_bytes_per_client", 20300},
       {"model_bytes", 152000}, {"aggregation_seconds", 0.5}, {"train_seconds", 91.0},
-      {"clients", 10}};
+      {"clients", 10},         {"local_accuracy_mean", 0.25}};
   const auto value = [&](const std::string& name) -> std::optional<double> {
     for (const Metric& metric : metrics()) {
       if (metric.name == name) return metric.value(summary);
@@ -198,6 +198,7 @@ TEST(Metrics, ComeFromTheSummary) {
   };
   EXPECT_DOUBLE_EQ(*value("accuracy"), 98.17);
   EXPECT_FALSE(value("f1"));
+  EXPECT_DOUBLE_EQ(*value("local"), 25);
   EXPECT_DOUBLE_EQ(*value("upload"), 0.0203);
   EXPECT_DOUBLE_EQ(*value("model"), 0.152);
   EXPECT_DOUBLE_EQ(*value("aggregation"), 0.5);
