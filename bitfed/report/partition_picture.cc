@@ -35,16 +35,17 @@ size_t widest_row(const std::vector<std::vector<uint32_t>>& counts) {
 }  // namespace
 
 std::string partition_picture(const std::vector<std::vector<uint32_t>>& counts,
-                              const std::vector<std::string>& class_names, const std::string& title) {
+                              const std::vector<std::string>& class_names, const std::string& title,
+                              const std::vector<std::string>& people) {
   const size_t clients = std::min(counts.size(), kMostClients);
   const size_t classes = std::max(widest_row(counts), class_names.size());
   HeatMap map;
   map.title = title;
   map.row_axis = "class";
-  map.column_axis =
-      clients < counts.size() ? fmt::format("client (first {} of {})", clients, counts.size()) : "client";
+  map.column_axis = people.empty() ? "client" : "person";
+  if (clients < counts.size()) map.column_axis += fmt::format(" (first {} of {})", clients, counts.size());
   map.row_names = names_for(class_names, classes);
-  map.column_names = names_for({}, clients);
+  map.column_names = names_for(people, clients);
   map.values.assign(classes, std::vector<uint64_t>(clients));
   map.shades.assign(classes, std::vector<double>(clients));
   uint64_t most = 0;

@@ -40,6 +40,16 @@ std::string counted_clients(const RunSummary& summary) {
   return fmt::format("{} {}", count, are_people ? "people" : "clients");
 }
 
+std::vector<std::string> people_of(const RunSummary& summary) {
+  if (summary.client_results.size() != summary.client_class_counts.size()) return {};
+  std::vector<std::string> names;
+  for (const ClientOutcome& outcome : summary.client_results) {
+    if (outcome.name.empty() || outcome.client != names.size()) return {};
+    names.push_back(outcome.name);
+  }
+  return names;
+}
+
 std::optional<double> gain_of(const ClientOutcome& outcome) {
   if (!outcome.local_accuracy || !outcome.global_accuracy) return std::nullopt;
   return *outcome.local_accuracy - *outcome.global_accuracy;

@@ -13,6 +13,9 @@ std::string client_label(const ClientOutcome& outcome);
 // "30 people", or "10 clients" where these have no names; of a summary without client_results "its clients".
 std::string counted_clients(const RunSummary& summary);
 
+// The people's names, one a row of client_class_counts; empty where clients are no persons.
+std::vector<std::string> people_of(const RunSummary& summary);
+
 // The accuracy of the own model less that of the global one; nothing where one of them is not known.
 std::optional<double> gain_of(const ClientOutcome& outcome);
 

@@ -13,10 +13,11 @@ namespace bitfed {
 // How a client fared with the federation's model and with the one that it keeps for itself.
 struct ClientOutcome {
   uint64_t client = 0;
-  std::string name;  // of the person; empty: clients are no persons
+  std::string name = {};  // of the person; empty: clients are no persons
   uint64_t samples = 0;
   uint64_t test_samples = 0;
-  std::optional<double> global_accuracy, local_accuracy;
+  std::optional<double> global_accuracy = {};
+  std::optional<double> local_accuracy = {};
 };
 
 // What a client's messages of one round take on a radio of that rate.
@@ -63,8 +64,8 @@ struct ClientRecord {
 
 struct RoundRecord {
   uint64_t round = 0;
-  std::optional<double> accuracy;
-  std::optional<double> local_accuracy_mean;  // of the models that clients keep for themselves
+  std::optional<double> accuracy = {};
+  std::optional<double> local_accuracy_mean = {};  // of the models that clients keep for themselves
   uint64_t upload_bytes = 0;
   uint64_t download_bytes = 0;
   double aggregation_seconds = 0;

@@ -98,6 +98,13 @@ TEST(PartitionPicture, ShadesByTheRootOfTheShare) {
   EXPECT_THAT(svg, HasSubstr("client 1: 5 in all"));
 }
 
+TEST(PartitionPicture, NamesPeople) {
+  const std::string svg = partition_picture({{4, 0}, {1, 4}}, {"x", "y"}, "t", {"ann", "<bob>"});
+  EXPECT_EQ(xml_fault(svg), "");
+  EXPECT_THAT(svg, HasSubstr("class x, person ann: 4<"));
+  EXPECT_THAT(svg, HasSubstr("class y, person &lt;bob&gt;: 4<"));
+}
+
 TEST(PartitionPicture, ZeroCountsAndNone) {
   EXPECT_EQ(xml_fault(partition_picture({{0, 0}, {0, 0}}, {"x", "y"}, "t")), "");
   EXPECT_EQ(xml_fault(partition_picture({}, {}, "t")), "");

@@ -57,6 +57,15 @@ TEST(PersonalResults, NamesClients) {
   EXPECT_EQ(client_label({.client = 3}), "client 3");
 }
 
+TEST(PersonalResults, KnowsThePeopleOfTheClients) {
+  RunSummary summary = personal_run().summary;
+  EXPECT_THAT(people_of(summary), ElementsAre("p0", "p1", "p2", "p3"));
+  summary.client_results[2].name = "";
+  EXPECT_THAT(people_of(summary), IsEmpty());
+  summary.client_results.pop_back();
+  EXPECT_THAT(people_of(summary), IsEmpty());
+}
+
 TEST(PersonalResults, SortsByGain) {
   const std::vector<ClientOutcome> results = {outcome(0, 0.5, 0.5), outcome(1, 0.5, 0.75),
                                               without_test_rows(2), outcome(3, 0.75, 0.5),
@@ -122,6 +131,7 @@ TEST(PersonalPage, ShowsEveryone) {
   EXPECT_THAT(page, HasSubstr("class=\"worse\">-25.00<"));
   EXPECT_EQ(occurrences(page, "no test rows"), 1u);
   EXPECT_THAT(page, HasSubstr("Chosen devices"));
+  EXPECT_THAT(page, HasSubstr("class walk, person p1: 10<"));
 }
 
 TEST(PersonalPage, SaysWhatTheRadioTakes) {
