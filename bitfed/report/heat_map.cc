@@ -59,7 +59,7 @@ class Canvas {
         cell_width_(cell_size(map.column_names.size(), 38, 880, 3)),
         cell_height_(cell_size(map.row_names.size(), 30, 500, 11)),
         tilted_(must_tilt(map.column_names, cell_width_)),
-        left_(longest(map.row_names) * kCharacter + 14),
+        left_(std::max(longest(map.row_names), longest({map.row_axis})) * kCharacter + 14),
         top_(map.column_totals.empty() ? 22 : 30 + kTotalsHeight),
         svg_(full_width(), full_height(), map.title) {}
 

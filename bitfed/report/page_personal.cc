@@ -38,10 +38,11 @@ std::string accuracy_cells(const ClientOutcome& client) {
                      fraction_html(client.local_accuracy), tone, gain ? signed_points(*gain) : "–");
 }
 
+// The row's name without the word that heads its column.
 std::string person_row(const ClientOutcome& client) {
-  return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td>{}</tr>\n",
-                     escape_markup(client_label(client)), exact_count(client.samples),
-                     exact_count(client.test_samples), accuracy_cells(client));
+  const std::string name = client.name.empty() ? std::to_string(client.client) : client.name;
+  return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td>{}</tr>\n", escape_markup(name),
+                     exact_count(client.samples), exact_count(client.test_samples), accuracy_cells(client));
 }
 
 const std::vector<uint32_t>* counts_of(const RunSummary& summary, const ClientOutcome& client) {
@@ -77,13 +78,16 @@ std::string people_card(const RunFolder& run) {
   if (run.summary.client_results.empty()) return "";
   std::string rows;
   for (const ClientOutcome& client : run.summary.client_results) rows += person_row(client);
+  const bool are_people = !run.summary.client_results.front().name.empty();
   return card(
       "Everyone",
-      scrolled_table("people",
-                     "<th scope=\"col\"></th><th scope=\"col\">training</th><th scope=\"col\">test</th>"
-                     "<th scope=\"col\">global</th><th scope=\"col\">own</th>"
-                     "<th scope=\"col\" title=\"percentage points\">difference</th>",
-                     rows));
+      scrolled_table(
+          "people",
+          fmt::format("<th scope=\"col\">{}</th><th scope=\"col\">training</th><th scope=\"col\">test</th>"
+                      "<th scope=\"col\">global</th><th scope=\"col\">own</th>"
+                      "<th scope=\"col\" title=\"percentage points\">difference</th>",
+                      are_people ? "person" : "client"),
+          rows));
 }
 
 std::string chosen_card(const RunFolder& run) {
@@ -98,11 +102,16 @@ std::string chosen_card(const RunFolder& run) {
         "<div><h4>{}</h4>{}</div>\n", escape_markup(client_label(client)),
         client_picture({client, counts == nullptr ? std::vector<uint32_t>() : *counts, s.class_names, full}));
   }
+  const auto judged =
+      std::count_if(s.client_results.begin(), s.client_results.end(),
+                    [](const ClientOutcome& client) { return client.local_accuracy.has_value(); });
+  const bool is_choice = chosen.size() < static_cast<size_t>(judged);
+  const std::string_view rule =
+      is_choice ? "the best, the worst, and those a third and two thirds of the way down the list"
+                : "all who have one and test rows";
   return card(
       "Chosen devices",
-      "<p>By the accuracy of their own models: the best, the worst, and those a third and two thirds of "
-      "the way down the list</p><div class=\"chosen\">" +
-          html + "</div>",
+      fmt::format("<p>By the accuracy of their own models: {}</p><div class=\"chosen\">{}</div>", rule, html),
       true);
 }
 

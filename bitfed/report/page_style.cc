@@ -103,7 +103,8 @@ footer code{overflow-wrap:anywhere}
 @media(max-width:820px){.cards{grid-template-columns:minmax(0,1fr)}
 main,header,footer{padding-left:14px;padding-right:14px}header{padding-top:26px}
 h1{font-size:24px}.tiles{grid-template-columns:1fr 1fr;gap:10px;margin-top:20px}
-.people{font-size:12.5px}.people td,.people th{padding:5px 3px}.people thead th{font-size:12px}
+.people,.people thead th{font-size:12px}.people td,.people th{padding:5px 3px}
+.people tr>:first-child{padding-left:0}.people tr>:last-child{padding-right:0}
 .tile:last-child:nth-child(odd){grid-column:1/-1}
 .tile{padding:12px 14px}.tile .value{font-size:22px}.card{padding:16px}}
 @media print{body{background:#fff;font-size:11pt}header{padding-top:0}

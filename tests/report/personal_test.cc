@@ -130,6 +130,7 @@ TEST(PersonalPage, ShowsEveryone) {
   EXPECT_THAT(page, HasSubstr("class=\"better\">+25.00<"));
   EXPECT_THAT(page, HasSubstr("class=\"worse\">-25.00<"));
   EXPECT_EQ(occurrences(page, "no test rows"), 1u);
+  EXPECT_THAT(page, HasSubstr("all who have one and test rows"));
   EXPECT_THAT(page, HasSubstr("Chosen devices"));
   EXPECT_THAT(page, HasSubstr("class walk, person p1: 10<"));
 }
@@ -150,13 +151,14 @@ TEST(PersonalPage, SaysWhatTheRadioTakes) {
   EXPECT_THAT(report_page({run}), Not(HasSubstr("Over a slow radio")));
 }
 
-TEST(PersonalPage, ShowsTheEndsOfAManyRows) {
+TEST(PersonalPage, ShowsTheEndsOfManyRows) {
   RunFolder run = personal_run();
   run.summary.client_results.clear();
   for (uint64_t i = 0; i < 61; ++i)
     run.summary.client_results.push_back(outcome(i, 0.5, 0.01 * static_cast<double>(i)));
   const std::string page = report_page({run});
   EXPECT_THAT(page, HasSubstr("the 30 who gain most and the 30 who gain least"));
+  EXPECT_THAT(page, HasSubstr("a third and two thirds of the way down the list"));
   EXPECT_THAT(page, Not(HasSubstr("p30, own model")));
   EXPECT_THAT(page, AllOf(HasSubstr("p29, own model"), HasSubstr("p31, own model")));
 }
