@@ -141,13 +141,15 @@ TEST(FedBinMlpTest, ServerAveragesBySamples) {
   EXPECT_THAT(scaling.factor, ElementsAre(0.5f, 0.5f));
 }
 
-TEST(FedBinMlpTest, MeanOfSignsIsALatentWeight) {
+TEST(FedBinMlpTest, VotesBecomeLatentWeightsThatARoundCanOverturn) {
   const auto server = prepared_server(*method("upload = \"bits\"\n"));
   server->accept(0, upload_of(parameters_of(0.01f, 1), 30, MlpPrecision::kSigns));
   server->accept(1, upload_of(parameters_of(-0.9f, 3), 10, MlpPrecision::kSigns));
   server->finish_round(1);
-  EXPECT_EQ(read_parameters(server->broadcast(2), kShape).weights,
-            std::vector<float>(kShape.weights(), 0.5f));
+  // Of 40 samples 30 say +, 10 say -; a client has 20 on average, one step of a thousandth.
+  const MlpParameters mean = read_parameters(server->broadcast(2), kShape);
+  for (const float weight : mean.weights) EXPECT_FLOAT_EQ(weight, 0.5f * 0.0005f);
+  EXPECT_EQ(mean.shifts, std::vector<float>(kShape.units(), 1.5f));
 }
 
 // One step of one sample moves no weight (its batch is its own mean), so that the weights that come up are

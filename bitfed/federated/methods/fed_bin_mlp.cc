@@ -180,6 +180,7 @@ class Server : public ServerHalf {
     shifts_.add(parameters.shifts, samples);
     means_.add(parameters.means, samples);
     variances_.add(parameters.variances, samples);
+    ++uploads_;
   }
 
   void finish_round(uint32_t /*round*/) override {
@@ -188,7 +189,12 @@ class Server : public ServerHalf {
       return;
     }
     global_ = {weights_.mean(), shifts_.mean(), means_.mean(), variances_.mean()};
+    if (recipe_.upload == MlpPrecision::kSigns) {
+      const float size = vote_size();
+      for (float& weight : global_.weights) weight *= size;
+    }
     weights_ = shifts_ = means_ = variances_ = ExactMean();
+    uploads_ = 0;
   }
 
   std::unique_ptr<Model> model() const override {
@@ -208,11 +214,21 @@ class Server : public ServerHalf {
   }
 
  private:
+  // How large a latent weight is that all clients voted for with their signs. Adam moves a weight by about
+  // its rate a step: at half of what a round's steps can do, a client's data can still overturn the vote, and
+  // noise hardly can. At 1 the network would stay what it is after the first round.
+  float vote_size() const {
+    const double samples = static_cast<double>(weights_.weight()) / uploads_;
+    const double steps = recipe_.epochs * std::ceil(samples / recipe_.batch);
+    return static_cast<float>(std::min(1.0, 0.5 * recipe_.adam.rate * steps));
+  }
+
   Recipe recipe_;
   ColumnRanges ranges_;
   ColumnScaling scaling_;
   MlpParameters global_;
   ExactMean weights_, shifts_, means_, variances_;
+  uint32_t uploads_ = 0;
 };
 
 class FedBinMlp : public Method {
