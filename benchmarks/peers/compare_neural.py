@@ -13,7 +13,7 @@ import sys
 from report import BUILD, cpu_name, in_times, in_words
 
 NAMES = ("mlp-binary", "mlp-full")
-OURS = BUILD / "benchmark/benchmarks/neural_benchmark"
+OURS = BUILD / "benchmark/benchmarks/bitfed_neural_benchmark"
 PYTHON = BUILD / "peers/torch/bin/python"
 
 

@@ -18,7 +18,10 @@ Event totals_to_json(const FederationTotals& totals) {
           {"train_seconds", totals.train_seconds},
           {"aggregation_seconds", totals.aggregation_seconds},
           {"evaluation_seconds", totals.evaluation_seconds},
-          {"reused_uploads", totals.reused_uploads}};
+          {"reused_uploads", totals.reused_uploads},
+          {"preparation_uploads", totals.preparation_uploads},
+          {"preparation_upload_bytes", totals.preparation_upload_bytes},
+          {"preparation_download_bytes", totals.preparation_download_bytes}};
 }
 
 FederationTotals totals_from_json(const nlohmann::json& json, const std::string& source) {
@@ -37,7 +40,10 @@ FederationTotals totals_from_json(const nlohmann::json& json, const std::string&
           seconds("train_seconds"),
           seconds("aggregation_seconds"),
           seconds("evaluation_seconds"),
-          count("reused_uploads")};
+          count("reused_uploads"),
+          count("preparation_uploads"),
+          count("preparation_upload_bytes"),
+          count("preparation_download_bytes")};
 }
 
 }  // namespace
@@ -104,6 +110,12 @@ void Federation::run_round(uint32_t round) {
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
   if (totals_.uploads == before.uploads) throw failure("round {}: no client answered", round);
   totals_.download_bytes += broadcast.size() * clients.size();
+
+  if (!training) {
+    totals_.preparation_uploads = totals_.uploads;
+    totals_.preparation_upload_bytes = totals_.upload_bytes;
+    totals_.preparation_download_bytes = totals_.download_bytes;
+  }
 
   const Stopwatch aggregation;
   server_.finish_round(round);

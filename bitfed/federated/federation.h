@@ -41,6 +41,10 @@ struct FederationTotals {
   double aggregation_seconds = 0;
   double evaluation_seconds = 0;
   uint64_t reused_uploads = 0;  // taken from another run
+  // Of the uploads and bytes above, those of the preparation before the first round of training.
+  uint64_t preparation_uploads = 0;
+  uint64_t preparation_upload_bytes = 0;
+  uint64_t preparation_download_bytes = 0;
 };
 
 // Judges the model after a round: an object of figures ("accuracy": …) for the round's event.

@@ -101,6 +101,10 @@ struct NeuralKernels {
 
   void (*adam)(const AdamStep& step);
 
+  // to = from, transposed. Rows of both are padded, and `to` has as many rows as `from` has columns with its
+  // padding: what falls on padding there is padding here.
+  void (*transpose)(const float* from, size_t rows, size_t columns, float* to, size_t to_stride);
+
   // out = the signs of x, as +1 and -1; sign(0) = +1.
   void (*signs)(const float* x, size_t count, float* out);
 };

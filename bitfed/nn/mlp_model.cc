@@ -153,7 +153,8 @@ State MlpModel::state() const {
   state.metadata["bitfed.mlp"] =
       nlohmann::json({{"widths", shape_.widths}, {"binary", shape_.binary}}).dump();
   state.metadata["bitfed.scaling"] =
-      nlohmann::json({{"offset", scaling_.offset}, {"factor", scaling_.factor}}).dump();
+      nlohmann::json({{"offset", scaling_.offset}, {"factor", scaling_.factor}, {"limit", scaling_.limit}})
+          .dump();
   return state;
 }
 
@@ -192,6 +193,10 @@ std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_v
   const nlohmann::json scaling = parse_json(state.text("bitfed.scaling"), source);
   model->scaling_.offset = finite_numbers(scaling, "offset", shape.widths.front(), source);
   model->scaling_.factor = finite_numbers(scaling, "factor", shape.widths.front(), source);
+  const nlohmann::json& limit = json_field(scaling, "limit", source);
+  if (!limit.is_number() || !(limit.get<float>() >= 0) || !std::isfinite(limit.get<float>()))
+    throw input_error("{}: field 'limit': expected a number from 0 on", source);
+  model->scaling_.limit = limit.get<float>();
   std::vector<float> weights;
   std::vector<float> factors;
   std::vector<float> shifts;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -12,13 +13,17 @@
 
 namespace bitfed {
 
-// How readings become inputs: (value - offset) * factor, column by column.
+// How readings become inputs: (value - offset) * factor, column by column, clipped to ±limit.
 struct ColumnScaling {
   std::vector<float> offset;
   std::vector<float> factor;
+  float limit = 0;  // 0: not clipped
 
   void apply(std::span<const float> readings, float* inputs) const {
-    for (size_t i = 0; i < readings.size(); ++i) inputs[i] = (readings[i] - offset[i]) * factor[i];
+    for (size_t i = 0; i < readings.size(); ++i) {
+      const float input = (readings[i] - offset[i]) * factor[i];
+      inputs[i] = limit > 0 ? std::clamp(input, -limit, limit) : input;
+    }
   }
   bool operator==(const ColumnScaling&) const = default;
 };

@@ -33,7 +33,7 @@ MlpTrainer::Layer MlpTrainer::make_layer(size_t index, size_t batch) const {
   layer.mean = layer.variance = layer.batch_mean = layer.batch_variance = layer.inverse_deviation =
       Floats(layer.out);
   layer.used = Floats(layer.in * layer.stride);
-  if (index > 0) layer.transposed = Matrix(layer.out, layer.in);
+  if (index > 0) layer.transposed = Matrix(layer.stride, layer.in);
   layer.sums = layer.normal = layer.activations = layer.gradient = Matrix(batch, layer.out);
   return layer;
 }
@@ -120,10 +120,8 @@ void MlpTrainer::backward(size_t rows) {
                       layer.weights.gradient.data(), layer.stride, layer.in, layer.stride, rows});
     if (i == 0) break;
     const float* weights = shape_.binary ? layer.used.data() : layer.weights.values.data();
-    for (size_t in = 0; in < layer.in; ++in) {
-      for (size_t out = 0; out < layer.out; ++out)
-        layer.transposed.row(out)[in] = weights[in * layer.stride + out];
-    }
+    kernels.transpose(weights, layer.in, layer.stride, layer.transposed.values.data(),
+                      layer.transposed.stride);
     Matrix& below = layers_[i - 1].gradient;
     kernels.multiply({gradient, layer.stride, 1, layer.transposed.values.data(), layer.transposed.stride,
                       below.values.data(), below.stride, rows, below.stride, layer.out});

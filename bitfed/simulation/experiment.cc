@@ -160,7 +160,10 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
   const Event& judged = federation.last_evaluation();
   const std::unique_ptr<Model> model = server.model();
   const ModelCosts costs = model->costs();
-  const auto per_upload = [&](uint64_t bytes) { return totals.uploads == 0 ? 0 : bytes / totals.uploads; };
+  // A round of training; what the preparation took is in the totals alone.
+  const uint64_t uploads = totals.uploads - totals.preparation_uploads;
+  const uint64_t upload_bytes = (totals.upload_bytes - totals.preparation_upload_bytes) / uploads;
+  const uint64_t download_bytes = (totals.download_bytes - totals.preparation_download_bytes) / uploads;
   const std::optional<uint64_t> raw_upload = server.raw_upload_bytes();
   std::vector<std::string> notes = server.notes();
   notes.insert(notes.end(), experiment.data_notes.begin(), experiment.data_notes.end());
@@ -184,11 +187,11 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
           {"validation_accuracy", judged["validation_accuracy"]},
           {"local_accuracy_mean", judged["local_accuracy_mean"]},
           {"f1_micro", judged["f1_micro"]},
-          {"upload_bytes_per_client", per_upload(totals.upload_bytes)},
+          {"upload_bytes_per_client", upload_bytes},
           {"upload_bytes_raw", raw_upload ? Event(*raw_upload) : Event()},
-          {"download_bytes_per_client", per_upload(totals.download_bytes)},
+          {"download_bytes_per_client", download_bytes},
           {"total_upload_bytes", totals.upload_bytes},
-          {"airtime", airtime(per_upload(totals.upload_bytes), per_upload(totals.download_bytes))},
+          {"airtime", airtime(upload_bytes, download_bytes)},
           {"model_bytes", costs.bytes},
           {"flops", costs.flops},
           {"binary_ops", costs.binary_ops},

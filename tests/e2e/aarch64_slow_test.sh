@@ -1,5 +1,5 @@
 #!/bin/bash
-# The NEON unit against the plain loops, bit for bit, under emulation. Builds the bits and their tests by
+# The NEON units against the plain loops, bit for bit, under emulation. Builds the kernels and their tests by
 # hand, with fmt as a header and GoogleTest from its sources, so that no ARM package of a library is needed.
 set -euo pipefail
 source_dir=$2
@@ -30,15 +30,17 @@ cat >"$work/flags" <<END
 END
 sources=("$source_dir"/bitfed/bits/*.cc "$source_dir"/bitfed/bits/isa/*.cc
   "$source_dir"/bitfed/base/{names,random}.cc
+  "$source_dir"/bitfed/nn/{kernels,mlp,mlp_trainer}.cc "$source_dir"/bitfed/nn/isa/*.cc
   "$source_dir"/tests/bits/{kernels,bit_matrix}_test.cc "$source_dir"/tests/base/random_test.cc
+  "$source_dir"/tests/nn/{kernels,mlp_trainer}_test.cc
   "$source_dir"/tests/test_main.cc
   $googletest/googletest/src/gtest-all.cc $googletest/googlemock/src/gmock-all.cc)
 printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -I{} \
-  sh -c '"$0" @"$1/flags" -c -o "$1/$(basename "$2" .cc).o" "$2"' $compiler "$work" {}
-$compiler -o "$work/bits_test" "$work"/*.o -pthread
+  sh -c '"$0" @"$1/flags" -c -o "$1/$(echo "$2" | tr / _).o" "$2"' $compiler "$work" {}
+$compiler -o "$work/kernels_test" "$work"/*.o -pthread
 
 emulate=(qemu-aarch64-static -L /usr/aarch64-linux-gnu)
 # Death tests start the program anew, which the emulator cannot.
-"${emulate[@]}" "$work/bits_test" --gtest_brief=1 --gtest_filter='-*DeathTest*'
-"${emulate[@]}" "$work/bits_test" --gtest_list_tests | grep -q '/neon' ||
+"${emulate[@]}" "$work/kernels_test" --gtest_brief=1 --gtest_filter='-*DeathTest*'
+"${emulate[@]}" "$work/kernels_test" --gtest_list_tests | grep -q '/neon' ||
   { echo "the NEON unit was not tested"; exit 1; }

@@ -1,7 +1,7 @@
 """Writes data and recipes small enough for tests: tiny_data.py FOLDER
 
 FOLDER/data/mnist: IDX images of 8 x 8 in which the class is where a bright square stands; FOLDER/table.csv: two
-numbers and a class; FOLDER/{one-shot,fedtm,table}.toml.
+numbers and a class; FOLDER/{one-shot,fedtm,table,people}.toml.
 """
 
 import gzip
@@ -65,5 +65,7 @@ images = 'name = "mnist"\npartition = { kind = "iid", clients = 4 }\nevaluate = 
 ctm = 'name = "ctm"\nclauses = 20\nthreshold = 50\npatch = [4, 4]'
 recipe("one-shot", images, ctm, "fedtm-bank")
 recipe("fedtm", images, ctm, "fedtm", "rounds = 4")
+recipe("people", 'file = "table.csv"\nlabel = "kind"\nperson = "person"\npartition = { kind = "column" }',
+       'name = "mlp"\nhidden = [8, 8]', "fed-bin-mlp", "rounds = 6\n[federation]\nclients_per_round = 3")
 recipe("table", 'file = "table.csv"\nlabel = "kind"\nperson = "person"\npartition = { kind = "column" }',
        'name = "tm"\nclauses = 10', "fedtmos")

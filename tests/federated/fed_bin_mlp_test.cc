@@ -51,6 +51,7 @@ State upload_of(const MlpParameters& parameters, uint32_t samples,
 State ranges_of(float least, float most) {
   State state;
   state.add("ranges", {2, 2}, std::vector<float>{least, least, most, most});
+  state.add_scalar<uint32_t>("samples", 10);
   return state;
 }
 
@@ -69,36 +70,62 @@ std::unique_ptr<ServerHalf> prepared_server(const Method& method) {
   return server;
 }
 
-TEST(ColumnRangesTest, OfAllClientsTogether) {
-  ColumnRanges ranges(2);
-  State a;
-  a.add("ranges", {2, 2}, std::vector<float>{-1, 7, 3, 7});
-  State b;
-  b.add("ranges", {2, 2}, std::vector<float>{0, 7, 5, 7});
-  ranges.accept(a);
-  ranges.accept(b);
+State ranges_of(const std::vector<float>& ranges, uint32_t samples) {
+  State state;
+  state.add("ranges", {2, 2}, ranges);
+  state.add_scalar<uint32_t>("samples", samples);
+  return state;
+}
+
+TEST(ColumnRangesTest, ExtremesOfAllClientsTogether) {
+  ColumnRanges ranges(RangeKind::kExtremes, 2);
+  ranges.accept(ranges_of({-1, 7, 3, 7}, 5));
+  ranges.accept(ranges_of({0, 7, 5, 7}, 90));
   const ColumnScaling scaling = ranges.scaling();  // -1 … 5, and a constant
   EXPECT_THAT(scaling.offset, ElementsAre(2, 7));
   EXPECT_FLOAT_EQ(scaling.factor[0], 1.0f / 3);
   EXPECT_EQ(scaling.factor[1], 0);
   float inputs[2];
-  scaling.apply(std::vector<float>{5, 7}, inputs);
-  EXPECT_FLOAT_EQ(inputs[0], 1);
+  scaling.apply(std::vector<float>{8, 7}, inputs);
+  EXPECT_FLOAT_EQ(inputs[0], 2);  // beyond what was seen, and not clipped
   EXPECT_EQ(inputs[1], 0);
 }
 
+TEST(ColumnRangesTest, MeanOfQuantilesBySamples) {
+  ColumnRanges ranges(RangeKind::kQuantiles, 2);
+  ranges.accept(ranges_of({-2, 0, 2, 4}, 30));
+  ranges.accept(ranges_of({2, 0, 6, 4}, 10));
+  const ColumnScaling scaling = ranges.scaling();  // -1 … 3, 0 … 4
+  EXPECT_THAT(scaling.offset, ElementsAre(1, 2));
+  EXPECT_THAT(scaling.factor, ElementsAre(0.5f, 0.5f));
+  float inputs[2];
+  scaling.apply(std::vector<float>{1000, 0}, inputs);
+  EXPECT_THAT(inputs, ElementsAre(2, -1));
+}
+
 TEST(ColumnRangesTest, AreTheSamplesOwn) {
-  Dataset data = table(3);
-  data.values = {1, 5, -3, 6, 2, 4};
-  EXPECT_THAT(ranges_message(data).values<float>("ranges", {2, 2}), ElementsAre(-3, 4, 2, 6));
+  Dataset data = table(41);
+  for (size_t i = 0; i < 41; ++i) {
+    data.values[2 * i] = static_cast<float>((i * 7) % 41);  // 0 … 40 in some order
+    data.values[2 * i + 1] = 5;
+  }
+  const auto sent = [&](RangeKind kind) {
+    return ranges_message(ask_for_ranges(kind), data).values<float>("ranges", {2, 2});
+  };
+  EXPECT_THAT(sent(RangeKind::kExtremes), ElementsAre(0, 5, 40, 5));
+  EXPECT_THAT(sent(RangeKind::kQuantiles), ElementsAre(2, 5, 38, 5));  // 41 / 20 on either side
 }
 
 TEST(ColumnRangesTest, RefusesWhatIsNoRange) {
   for (const auto& [least, most] : {std::pair{1.0f, 0.0f}, {NAN, 1.0f}, {0.0f, INFINITY}}) {
-    ColumnRanges ranges(2);
-    EXPECT_THAT(error_text([&, l = least, m = most] { ranges.accept(ranges_of(l, m)); }),
-                HasSubstr("expected two finite numbers that ascend"));
+    for (const RangeKind kind : {RangeKind::kExtremes, RangeKind::kQuantiles}) {
+      ColumnRanges ranges(kind, 2);
+      EXPECT_THAT(error_text([&, l = least, m = most] { ranges.accept(ranges_of(l, m)); }),
+                  HasSubstr("expected two finite numbers that ascend"));
+    }
   }
+  ColumnRanges ranges(RangeKind::kQuantiles, 2);
+  EXPECT_THAT(error_text([&] { ranges.accept(ranges_of(0, 1e9f)); }), HasSubstr("another unit"));
 }
 
 TEST(FedBinMlpTest, ServerAveragesBySamples) {
@@ -114,13 +141,15 @@ TEST(FedBinMlpTest, ServerAveragesBySamples) {
   EXPECT_THAT(scaling.factor, ElementsAre(0.5f, 0.5f));
 }
 
-TEST(FedBinMlpTest, MeanOfSignsIsALatentWeight) {
+TEST(FedBinMlpTest, VotesBecomeLatentWeightsThatARoundCanOverturn) {
   const auto server = prepared_server(*method("upload = \"bits\"\n"));
   server->accept(0, upload_of(parameters_of(0.01f, 1), 30, MlpPrecision::kSigns));
   server->accept(1, upload_of(parameters_of(-0.9f, 3), 10, MlpPrecision::kSigns));
   server->finish_round(1);
-  EXPECT_EQ(read_parameters(server->broadcast(2), kShape).weights,
-            std::vector<float>(kShape.weights(), 0.5f));
+  // Of 40 samples 30 say +, 10 say -; a client has 20 on average, one step of a thousandth.
+  const MlpParameters mean = read_parameters(server->broadcast(2), kShape);
+  for (const float weight : mean.weights) EXPECT_FLOAT_EQ(weight, 0.5f * 0.0005f);
+  EXPECT_EQ(mean.shifts, std::vector<float>(kShape.units(), 1.5f));
 }
 
 // One step of one sample moves no weight (its batch is its own mean), so that the weights that come up are
@@ -128,7 +157,7 @@ TEST(FedBinMlpTest, MeanOfSignsIsALatentWeight) {
 MlpParameters started_from(const Method& method, const MlpParameters& global, const State& kept,
                            State* now_kept = nullptr) {
   State broadcast;
-  add_scaling({{0, 0}, {1, 1}}, &broadcast);
+  add_scaling({{0, 0}, {1, 1}, 0}, &broadcast);
   add_parameters(global, MlpPrecision::kFloats, &broadcast);
   const ClientContext context{RandomStream({1, "client"}),
                               {},
@@ -232,7 +261,7 @@ TEST(FedBinMlpTest, ADivergingLossIsSaidAndNotUploaded) {
   MlpParameters broken = parameters_of(0.5f, 0);
   broken.weights.assign(kShape.weights(), 3e6f);
   State broadcast;
-  add_scaling({{0, 0}, {3e38f, 3e38f}}, &broadcast);
+  add_scaling({{0, 0}, {3e38f, 3e38f}, 0}, &broadcast);
   add_parameters(broken, MlpPrecision::kFloats, &broadcast);
   const ClientContext context{
       RandomStream({1, "client"}), {}, [](double) {}, [](uint64_t) {}, {}, [](State) {}};

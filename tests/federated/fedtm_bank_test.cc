@@ -45,6 +45,25 @@ std::vector<float> all_scores(const TsetlinModel& model) {
   return model.scores(hand_made::images(kWidth, model.class_count(), hand_made::all_images(kWidth)), pool);
 }
 
+// The pairs that each holder keeps: docs/methods/fedtm-bank.md. Holder i's j-th pair is worth trust / j; the
+// most valuable ones are kept, the earlier holder's among equals.
+std::vector<size_t> shares(const std::vector<Bank>& holders, size_t pairs) {
+  struct Pair {
+    double worth;
+    size_t holder;
+  };
+  std::vector<Pair> all;
+  for (size_t i = 0; i < holders.size(); ++i) {
+    const double trust = holders[i].samples / (holders[i].samples + 100.0);
+    for (size_t j = 1; j <= holders[i].weights.size() / 2; ++j)
+      all.push_back({trust / static_cast<double>(j), i});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Pair& a, const Pair& b) { return a.worth > b.worth; });
+  std::vector<size_t> kept(holders.size());
+  for (size_t i = 0; i < std::min(pairs, all.size()); ++i) ++kept[all[i].holder];
+  return kept;
+}
+
 // What the `share` heaviest clauses of each polarity of a bank say in the common unit, by the definition: 1
 // for the holder's own samples of the class, 0 for its others. Empty clauses are none.
 template <typename Fires>
@@ -78,13 +97,14 @@ double calibrated(const Bank& bank, size_t share, double threshold, const Fires&
 // The score of one class for one image: docs/methods/fedtm-bank.md.
 double naive_score(const std::vector<Bank>& holders, size_t budget, double threshold,
                    const std::vector<int>& image) {
-  const size_t share = budget / holders.size() / 2;
+  const std::vector<size_t> kept = shares(holders, budget / 2);
   double score = 0;
   double weight = 0;
-  for (const Bank& bank : holders) {
-    const double trust = bank.samples / (bank.samples + 100.0);
+  for (size_t i = 0; i < holders.size(); ++i) {
+    if (kept[i] == 0) continue;
+    const double trust = holders[i].samples / (holders[i].samples + 100.0);
     const auto fires_for = [&](const std::vector<size_t>& clause) { return fires(clause, image); };
-    score += trust * (calibrated(bank, share, threshold, fires_for) - 0.5);
+    score += trust * (calibrated(holders[i], kept[i], threshold, fires_for) - 0.5);
     weight += trust;
   }
   return score / weight;
@@ -166,24 +186,26 @@ bool fires_somewhere(const std::vector<size_t>& literals, const std::vector<int>
 // over the holders, each step as docs/methods/fedtm-bank.md has it and none of it folded.
 double unfolded_score(const Machine& machine, const Clients& clients, uint16_t label,
                       const std::vector<int>& image) {
-  std::vector<const Bank*> taught;
-  std::vector<const Bank*> alone;
+  std::vector<Bank> taught;
+  std::vector<Bank> alone;
   for (const std::vector<Bank>& banks : clients) {
     for (const Bank& bank : banks) {
       if (bank.label != label || bank.positive_mean <= bank.negative_mean) continue;
-      (banks.size() > 1 ? taught : alone).push_back(&bank);
+      (banks.size() > 1 ? taught : alone).push_back(bank);
     }
   }
-  const std::vector<const Bank*>& holders = taught.empty() ? alone : taught;
-  const size_t budget = static_cast<size_t>(machine.models * static_cast<double>(machine.clauses));
+  const std::vector<Bank>& holders = taught.empty() ? alone : taught;
+  const auto budget = static_cast<size_t>(machine.models * static_cast<double>(machine.clauses));
+  const std::vector<size_t> kept = shares(holders, budget / 2);
   double trust = 0;
   double score = 0;
-  for (const Bank* bank : holders) {
-    const double weight = bank->samples / (bank->samples + 100.0);
+  for (size_t i = 0; i < holders.size(); ++i) {
+    if (kept[i] == 0) continue;
+    const double weight = holders[i].samples / (holders[i].samples + 100.0);
     const auto fires_for = [&](const std::vector<size_t>& clause) {
       return fires_somewhere(clause, image, machine.patch);
     };
-    score += weight * (calibrated(*bank, budget / holders.size() / 2, machine.threshold, fires_for) - 0.5);
+    score += weight * (calibrated(holders[i], kept[i], machine.threshold, fires_for) - 0.5);
     trust += weight;
   }
   return score / trust;
@@ -334,27 +356,52 @@ TEST(FedtmBankTest, ScoreByHand) {
   EXPECT_NEAR(score(3), 0.4 * (1.0 - 0.5) + 0.6 * (1.25 - 0.5), 1e-6);
 }
 
-// Two holders, six clauses, one model: a clause and a half of each polarity, that is one, for each.
+// Three holders, six clauses, one model: one clause of each polarity for each.
 TEST(FedtmBankTest, PruningKeepsTheHeaviestOfEachPolarity) {
   const Bank bank{
       .label = 0, .samples = 100, .weights = {3, 9, 7, 8, 7, 10}, .clauses = {{0}, {1}, {2}, {3}, {4}, {}}};
   const Bank other{
       .label = 1, .samples = 1, .weights = {1, 1, 1, 1, 1, 1}, .clauses = {{0}, {}, {}, {}, {}, {}}};
-  const auto two = fold({{bank, other}, {bank, other}}, 2, 1);
-  const TsetlinMember& member = two->members()[0];
+  const auto three = fold({{bank, other}, {bank, other}, {bank, other}}, 2, 1);
+  const TsetlinMember& member = three->members()[0];
   // For: clause 2 (7, the lower of two equals). Against: clause 1 (9), since 10 is empty.
-  ASSERT_EQ(member.clauses, 4u);
-  EXPECT_THAT(literals_of(member, 0, 0), ElementsAre(2));
-  EXPECT_THAT(literals_of(member, 0, 1), ElementsAre(1));
-  EXPECT_THAT(literals_of(member, 0, 2), ElementsAre(2));
-  EXPECT_THAT(literals_of(member, 0, 3), ElementsAre(1));
+  ASSERT_EQ(member.clauses, 6u);
+  for (const size_t holder : {0u, 1u, 2u}) {
+    EXPECT_THAT(literals_of(member, 0, 2 * holder), ElementsAre(2));
+    EXPECT_THAT(literals_of(member, 0, 2 * holder + 1), ElementsAre(1));
+  }
   // 7 of 17 are left for, 9 of 17 against: T, which is 1, shrinks to 8 / 17 and is more than mu+ times 7
   // / 17.
-  EXPECT_NEAR(member.weights[0] / member.scale, 3.5 * 17 / 8, 1e-5);
-  EXPECT_NEAR(member.weights[1] / member.scale, -4.5 * 17 / 8, 1e-5);
+  EXPECT_NEAR(member.weights[0] / member.scale, 7.0 / 3 * 17 / 8, 1e-5);
+  EXPECT_NEAR(member.weights[1] / member.scale, -9.0 / 3 * 17 / 8, 1e-5);
   // Alone it has room for all: the five that are not empty.
   const auto one = fold({{bank, other}}, 2, 1);
   EXPECT_EQ(one->members()[0].clauses, 5u);
+}
+
+// Trusts of 3/4, 1/2 and 1/101 share four pairs: three (3/4, 3/8 and 1/4 a pair, the first of two equals),
+// one, and none. A bank of two pairs can take no third one: it goes to the second.
+TEST(FedtmBankTest, TheBudgetIsSharedByTrust) {
+  const auto holder = [](uint32_t samples, size_t literal, size_t clauses) {
+    const auto bank = [&](uint16_t label) {
+      return Bank{.label = label,
+                  .samples = samples,
+                  .weights = std::vector<int32_t>(clauses, 2),
+                  .clauses = std::vector<std::vector<size_t>>(clauses, {literal})};
+    };
+    return std::vector<Bank>{bank(0), bank(1)};
+  };
+  const auto kept = [&](size_t clauses, int models) {
+    const auto model =
+        fold({holder(300, 0, clauses), holder(100, 1, clauses), holder(1, 2, clauses)}, 2, models);
+    std::vector<size_t> counts(3);
+    const TsetlinMember& member = model->members()[0];
+    for (size_t clause = 0; clause < member.clauses; ++clause) ++counts[literals_of(member, 0, clause).at(0)];
+    return counts;
+  };
+  EXPECT_THAT(kept(8, 1), ElementsAre(6, 2, 0));
+  EXPECT_THAT(kept(4, 2), ElementsAre(4, 4, 0));
+  EXPECT_THAT(kept(4, 3), ElementsAre(4, 4, 4));
 }
 
 // What pruning takes from the sums it takes from mu+ and mu- too: with half the weight of each polarity gone,

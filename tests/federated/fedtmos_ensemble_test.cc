@@ -69,6 +69,13 @@ TEST(FedtmosEnsembleTest, BatchScoresByHand) {
               ElementsAre(5 / 25.0f + 8 / 8.0f, -3 / 25.0f, 0, -20 / 25.0f, 0, 0, -20 / 25.0f, 2 / 25.0f, 0));
 }
 
+// The span of the means, 1 - 0 by default, over the part of the three classes that a machine holds.
+TEST(FedtmosEnsembleTest, TrainingScalesByHand) {
+  const auto model = ensemble(uploads(), "normalise = \"training\"\n");
+  EXPECT_EQ(model->members()[0].scale, 3 / 2.0f);
+  EXPECT_EQ(model->members()[1].scale, 3 / 1.0f);
+}
+
 TEST(FedtmosEnsembleTest, OrderOfArrivalDoesNotMatter) {
   const auto method = hand_made::method_of(kRecipe, hand_made::images(2, 3));
   const auto server = method->make_server();

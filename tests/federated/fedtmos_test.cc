@@ -194,7 +194,8 @@ TEST(FedtmosTest, OrOfTheTopTwo) {
 }
 
 TEST(FedtmosTest, ScoresByHandAndAbsentClassesScoreZero) {
-  const auto model = fuse(unscaled(1), {client({flat_bank(0, 1, 300), flat_bank(2, 3, 4000)})});
+  const auto model =
+      fuse(unscaled(1) + "normalise = \"fixed\"\n", {client({flat_bank(0, 1, 300), flat_bank(2, 3, 4000)})});
   ThreadPool pool(1);
   // Clause 0 wants pixel 0, clause 1 (against) pixel 1; class 2's 3000 stands, though it exceeds T.
   const Dataset data = hand_made::images(kWidth, kClasses, {{1, 0, 0}, {0, 1, 0}, {1, 1, 1}, {0, 0, 1}});
@@ -204,12 +205,71 @@ TEST(FedtmosTest, ScoresByHandAndAbsentClassesScoreZero) {
 }
 
 TEST(FedtmosTest, NormaliseSetsTheScale) {
-  const auto fixed = fuse(unscaled(1), three_holders());
+  const auto fixed = fuse(unscaled(1) + "normalise = \"fixed\"\n", three_holders());
   EXPECT_EQ(fixed->members()[0].scale, kThreshold);
   EXPECT_EQ(fixed->members()[0].clamp, 0);
   const auto batch = fuse(recipe("normalise = \"batch\"\nserver_models = 1\n"), three_holders());
   EXPECT_EQ(batch->members()[0].scale, 0);
   EXPECT_EQ(batch->members()[0].clamp, 1000);
+}
+
+Bank calibrated_bank(uint16_t label, uint32_t samples, int32_t weight, float positive, float negative) {
+  Bank bank = flat_bank(label, samples, weight);
+  bank.positive_mean = positive;
+  bank.negative_mean = negative;
+  return bank;
+}
+
+// A quarter is left of class 0's weights and so of its means, 50 and -150, three quarters of class 2's, 600
+// and -300. The span is 900, and the model holds two of three classes.
+TEST(FedtmosTest, TheSpanIsThatOfTheTrainingSamples) {
+  const auto model = fuse(
+      unscaled(1), {client({calibrated_bank(0, 1, 400, 200, -600), calibrated_bank(2, 3, 400, 800, -400)})});
+  EXPECT_EQ(model->members()[0].scale, 900 * 3 / 2.0f);
+  EXPECT_EQ(model->members()[0].clamp, 0);
+}
+
+// The second client is the larger holder: the mean weight, 60, is three quarters of its 80. One class of
+// three.
+TEST(FedtmosTest, TheSpanOfAveragedWeightsIsTheLargestHolders) {
+  const auto model = fuse(unscaled(1), {client({calibrated_bank(0, 5, 40, 1000, -1000)}),
+                                        client({calibrated_bank(0, 9, 80, 100, -20)})});
+  EXPECT_EQ(model->members()[0].scale, (75 + 15) * 3.0f);
+}
+
+// A class that is not held has the sum 0, which is within the span. Means of 0 leave a span of 1.
+TEST(FedtmosTest, TheSpanHoldsZeroAndIsAtLeastOne) {
+  const auto scale = [](float positive, float negative) {
+    return fuse(unscaled(1), {client({calibrated_bank(0, 1, 400, positive, negative)})})->members()[0].scale;
+  };
+  EXPECT_EQ(scale(300, 200), 300 * 3.0f);
+  EXPECT_EQ(scale(-200, -300), 300 * 3.0f);
+  EXPECT_EQ(scale(0, 0), 3.0f);
+}
+
+// Two models of the same classes, one of a client whose weights and sums are ten times the other's: each has
+// the same say, where sums divided by T would leave the decision to the louder one.
+TEST(FedtmosTest, ALoudModelDoesNotOutvoteTheOthers) {
+  const auto banks = [](int32_t weight, size_t literal) {
+    const auto bank = [&](uint16_t label, size_t own) {
+      return Bank{.label = label,
+                  .samples = 1,
+                  .weights = {weight, weight},
+                  .clauses = {{own}, {own + kWidth}},
+                  .positive_mean = static_cast<float>(weight),
+                  .negative_mean = static_cast<float>(-weight)};
+    };
+    return client({bank(0, literal), bank(1, literal)});
+  };
+  // Clause 0 wants a pixel, clause 1 (against) its absence: the clients look at different pixels.
+  const auto model = fuse(unscaled(2, 2), {banks(2000, 0), banks(200, 1)});
+  ASSERT_EQ(model->members().size(), 2u);
+  ThreadPool pool(1);
+  const Dataset data = hand_made::images(kWidth, kClasses, {{1, 0, 0}, {0, 1, 0}, {1, 1, 0}});
+  const std::vector<float> scores = model->scores(data, pool);
+  EXPECT_FLOAT_EQ(scores[0], 0);
+  EXPECT_FLOAT_EQ(scores[kClasses], 0);
+  EXPECT_FLOAT_EQ(scores[2 * kClasses], 2 * 0.5f * 2 / 3);
 }
 
 TEST(FedtmosTest, OrderOfArrivalDoesNotMatter) {

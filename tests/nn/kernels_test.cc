@@ -278,6 +278,22 @@ TEST(NeuralKernelsTest, AdamByHand) {
   }
 }
 
+TEST(NeuralKernelsTest, TransposedByPlainLoops) {
+  for (const Size& size : kSizes) {
+    const Matrix from = random_matrix(size.rows, size.columns, "from");
+    for (const NeuralKernels* table : supported_neural_kernels()) {
+      Matrix to(from.stride, size.rows);
+      table->transpose(from.values.data(), size.rows, from.stride, to.values.data(), to.stride);
+      for (size_t r = 0; r < size.rows; ++r) {
+        for (size_t c = 0; c < from.stride; ++c) ASSERT_EQ(to.row(c)[r], from.row(r)[c]) << table->name;
+      }
+      for (size_t c = 0; c < from.stride; ++c) {
+        for (size_t r = size.rows; r < to.stride; ++r) ASSERT_EQ(to.row(c)[r], 0) << table->name;
+      }
+    }
+  }
+}
+
 TEST(NeuralKernelsTest, SignOfZeroIsPositive) {
   Floats x(3);
   x[0] = 0.0f;

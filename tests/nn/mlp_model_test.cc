@@ -187,6 +187,10 @@ TEST(MlpModelTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(
       refused([](State* s) { s->metadata["bitfed.scaling"] = "{\"offset\":[0,0],\"factor\":[1,1,1]}"; }),
       HasSubstr("found 2 numbers, expected 3"));
+  EXPECT_THAT(refused([](State* s) {
+                s->metadata["bitfed.scaling"] = "{\"offset\":[0,0,0],\"factor\":[1,1,1],\"limit\":-1}";
+              }),
+              HasSubstr("field 'limit'"));
   EXPECT_THAT(
       refused([](State* s) { s->metadata["bitfed.scaling"] = "{\"offset\":[0,0,1e99],\"factor\":[1,1,1]}"; }),
       HasSubstr("expected finite numbers"));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
@@ -140,6 +141,23 @@ TEST(MlpTrainerTest, SameBitsOnEveryInstructionSet) {
     for (const MlpParameters& result : results) EXPECT_EQ(result, results.front());
   }
   force_kernels(before);
+}
+
+// The same on any machine: a client on ARM and a server on x86 must agree.
+TEST(MlpTrainerTest, SameBitsOnEveryMachine) {
+  const auto hash = [](const MlpShape& shape) {
+    MlpTrainer trainer(shape, 32, {});
+    trainer.load(made_up_parameters(shape));
+    for (size_t step = 0; step < 50; ++step) trainer.step(made_up_batch(32, step, &trainer));
+    const MlpParameters after = trainer.parameters();
+    uint64_t sum = 0;
+    for (const auto* values : {&after.weights, &after.shifts, &after.means, &after.variances}) {
+      for (const float value : *values) sum = sum * 6364136223846793005u + std::bit_cast<uint32_t>(value);
+    }
+    return sum;
+  };
+  EXPECT_EQ(hash(kBinary), 1221491970640659735u);
+  EXPECT_EQ(hash(kFull), 18236152735888898106u);
 }
 
 TEST(MlpTrainerTest, LoadingStartsTheOptimiserAnew) {

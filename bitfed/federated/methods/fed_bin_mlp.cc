@@ -35,6 +35,7 @@ struct Recipe {
   MlpShape shape;
   Mix mix = Mix::kBlend;
   float lambda = 0.2f;
+  RangeKind ranges = RangeKind::kExtremes;
   MlpPrecision upload = MlpPrecision::kFloats;
   uint32_t epochs = 1;
   uint32_t batch = 32;
@@ -51,6 +52,8 @@ Recipe read_recipe(const MethodContext& context) {
   const std::string mix = method.choice("mix", mixes[0], mixes);
   recipe.mix = static_cast<Mix>(std::find(mixes.begin(), mixes.end(), mix) - mixes.begin());
   recipe.lambda = static_cast<float>(method.number("lambda", 0.2, 0, 1));
+  const std::vector<std::string> ranges = {"extremes", "quantiles"};
+  if (method.choice("scaling", ranges[0], ranges) == ranges[1]) recipe.ranges = RangeKind::kQuantiles;
   const std::vector<std::string> uploads = {"latent", "bits"};
   if (method.choice("upload", uploads[0], uploads) == uploads[1]) recipe.upload = MlpPrecision::kSigns;
   if (recipe.upload == MlpPrecision::kSigns && !recipe.shape.binary) {
@@ -83,7 +86,7 @@ class Client : public ClientHalf {
   explicit Client(Recipe recipe) : recipe_(std::move(recipe)) {}
 
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
-    if (asks_for_ranges(broadcast)) return ranges_message(samples);
+    if (asks_for_ranges(broadcast)) return ranges_message(broadcast, samples);
     const ColumnScaling scaling = read_scaling(broadcast, recipe_.shape.widths.front());
     MlpTrainer trainer(recipe_.shape, std::min<size_t>(recipe_.batch, samples.size()), recipe_.adam);
     trainer.load(start(read_parameters(broadcast, recipe_.shape), context));
@@ -156,13 +159,13 @@ class Server : public ServerHalf {
  public:
   explicit Server(Recipe recipe)
       : recipe_(std::move(recipe)),
-        ranges_(recipe_.shape.widths.front()),
+        ranges_(recipe_.ranges, recipe_.shape.widths.front()),
         global_(initial_parameters(recipe_.shape, RandomStream({recipe_.seed, "mlp"}))) {}
 
   bool needs_preparation() const override { return scaling_.factor.empty(); }
 
   State broadcast(uint32_t /*round*/) const override {
-    return needs_preparation() ? ask_for_ranges() : save();
+    return needs_preparation() ? ask_for_ranges(recipe_.ranges) : save();
   }
 
   void accept(uint32_t /*client*/, const State& message) override {
@@ -177,6 +180,7 @@ class Server : public ServerHalf {
     shifts_.add(parameters.shifts, samples);
     means_.add(parameters.means, samples);
     variances_.add(parameters.variances, samples);
+    ++uploads_;
   }
 
   void finish_round(uint32_t /*round*/) override {
@@ -185,7 +189,12 @@ class Server : public ServerHalf {
       return;
     }
     global_ = {weights_.mean(), shifts_.mean(), means_.mean(), variances_.mean()};
+    if (recipe_.upload == MlpPrecision::kSigns) {
+      const float size = vote_size();
+      for (float& weight : global_.weights) weight *= size;
+    }
     weights_ = shifts_ = means_ = variances_ = ExactMean();
+    uploads_ = 0;
   }
 
   std::unique_ptr<Model> model() const override {
@@ -205,11 +214,21 @@ class Server : public ServerHalf {
   }
 
  private:
+  // How large a latent weight is that all clients voted for with their signs. Adam moves a weight by about
+  // its rate a step: at half of what a round's steps can do, a client's data can still overturn the vote, and
+  // noise hardly can. At 1 the network would stay what it is after the first round.
+  float vote_size() const {
+    const double samples = static_cast<double>(weights_.weight()) / uploads_;
+    const double steps = recipe_.epochs * std::ceil(samples / recipe_.batch);
+    return static_cast<float>(std::min(1.0, 0.5 * recipe_.adam.rate * steps));
+  }
+
   Recipe recipe_;
   ColumnRanges ranges_;
   ColumnScaling scaling_;
   MlpParameters global_;
   ExactMean weights_, shifts_, means_, variances_;
+  uint32_t uploads_ = 0;
 };
 
 class FedBinMlp : public Method {

@@ -101,23 +101,40 @@ PrunedBank prune(const ClassBank& bank, size_t share, double threshold) {
   return pruned;
 }
 
-// `budget` clauses for the class, shared evenly among the holders and the two polarities.
-FoldedClass fold(std::vector<Holder> holders, size_t budget, double threshold) {
-  FoldedClass folded;
-  // More holders than pairs of clauses: those with the most samples keep a pair each.
-  if (holders.size() > budget / 2) {
-    std::stable_sort(holders.begin(), holders.end(),
-                     [](const Holder& a, const Holder& b) { return a.samples > b.samples; });
-    holders.resize(budget / 2);
+// The pairs of clauses, one of each polarity, that each holder keeps: in proportion to its trust, so that one
+// that is hardly heard takes no room from the others. They are given out one by one to whoever then has the
+// most trust a pair, the first among equals; nobody is given more than it has.
+std::vector<size_t> allot(const std::vector<Holder>& holders, size_t pairs) {
+  std::vector<size_t> kept(holders.size());
+  for (; pairs > 0; --pairs) {
+    size_t next = holders.size();
+    double most = 0;
+    for (size_t i = 0; i < holders.size(); ++i) {
+      if (kept[i] == holders[i].bank->weights.size() / 2) continue;
+      const double due = holders[i].trust() / static_cast<double>(kept[i] + 1);
+      if (due > most) {
+        most = due;
+        next = i;
+      }
+    }
+    if (next == holders.size()) break;  // all banks are whole
+    ++kept[next];
   }
+  return kept;
+}
+
+// `budget` clauses for the class.
+FoldedClass fold(const std::vector<Holder>& holders, size_t budget, double threshold) {
+  FoldedClass folded;
   if (holders.empty()) return folded;
-  const size_t share = budget / holders.size() / 2;
+  const std::vector<size_t> kept = allot(holders, budget / 2);
   double trust = 0;
-  for (const Holder& holder : holders) trust += holder.trust();
+  for (size_t i = 0; i < holders.size(); ++i) trust += kept[i] > 0 ? holders[i].trust() : 0;
   folded.bias = -0.5;
-  for (const Holder& holder : holders) {
-    const PrunedBank pruned = prune(*holder.bank, share, threshold);
-    const double factor = holder.trust() / trust / pruned.spread;
+  for (size_t i = 0; i < holders.size(); ++i) {
+    if (kept[i] == 0) continue;
+    const PrunedBank pruned = prune(*holders[i].bank, kept[i], threshold);
+    const double factor = holders[i].trust() / trust / pruned.spread;
     folded.bias -= factor * pruned.low;
     for (const FoldedClause& clause : pruned.clauses) {
       folded.clauses.push_back({clause.actions, factor * clause.weight});

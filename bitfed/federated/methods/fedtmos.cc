@@ -23,7 +23,7 @@ struct FedtmosOptions {
   size_t clusters = 30;               // k; kAuto: half as many as there are vectors
   double gini_threshold = 0.5;        // sigma
   bool or_top_two = false;            // actions = "or2": the paper's text; "best": the largest holder's
-  Normalise normalise = Normalise::kFixed;
+  Normalise normalise = Normalise::kTraining;
   uint64_t seed = 0;
 };
 
@@ -208,6 +208,14 @@ ClassBank average(const Vectors& vectors, std::vector<const Vector*> members, bo
     for (const Vector* member : members) sum += vectors.weights[member->point][clause];
     bank.weights.push_back(static_cast<int32_t>(std::lround(sum / static_cast<double>(members.size()))));
   }
+  // The clauses are the largest holder's: its mean sums, in the proportion that its weights changed by.
+  const ClassBank& largest = *members[0]->bank;
+  const auto total = [](const std::vector<int32_t>& weights) {
+    return std::accumulate(weights.begin(), weights.end(), 0.0);
+  };
+  const auto left = static_cast<float>(total(bank.weights) / total(largest.weights));
+  bank.positive_mean = left * largest.positive_mean;
+  bank.negative_mean = left * largest.negative_mean;
   return bank;
 }
 
@@ -232,10 +240,12 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
     for (const ServerModel& model : regroup(vectors.list, clustering, models)) {
       if (model.members.empty()) continue;
       TsetlinMember member = empty_member(recipe, s, recipe.specialists[s].options.clauses);
+      std::vector<ClassBank> banks;
       for (const auto& [label, members] : model.members) {
-        place_bank(average(vectors, members, options.or_top_two), label, &member);
+        banks.push_back(average(vectors, members, options.or_top_two));
+        place_bank(banks.back(), label, &member);
       }
-      normalise_sums(options.normalise, &member);
+      normalise_sums(options.normalise, banks, &member);
       fused.members.push_back(std::move(member));
     }
   }
@@ -248,7 +258,12 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
     fused.notes.emplace_back(
         "differs from the paper's text: the actions of the largest holder, not the OR of the top two");
   }
-  if (options.normalise == Normalise::kFixed) {
+  if (options.normalise == Normalise::kTraining) {
+    fused.notes.emplace_back(
+        "differs from the paper: class sums divided by their span over the training samples, not over the "
+        "test "
+        "set; a model counts by the part of the classes that it holds");
+  } else if (options.normalise == Normalise::kFixed) {
     fused.notes.emplace_back(
         "differs from the paper: class sums divided by T, not by their span over the test set");
   }
@@ -286,7 +301,7 @@ std::unique_ptr<Method> make_fedtmos(const MethodContext& context) {
   options.gini_threshold = section.number("gini_threshold", 0.5, 0, 1);
   const std::vector<std::string> actions = {"best", "or2"};
   options.or_top_two = section.choice("actions", "best", actions) == "or2";
-  options.normalise = read_normalise(section);
+  options.normalise = read_normalise(section, "training");
   options.seed = context.seed;
   return make_one_shot_method(context, [options](const TsetlinRecipe& recipe, const Uploads& uploads) {
     return fuse(options, recipe, uploads);

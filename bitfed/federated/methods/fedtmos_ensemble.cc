@@ -15,7 +15,7 @@ Fused fuse(Normalise normalise, const TsetlinRecipe& recipe, const Uploads& uplo
       for (size_t i = 0; i < upload.classes.size(); ++i) {
         place_bank(upload.banks[s][i], upload.classes[i], &member);
       }
-      normalise_sums(normalise, &member);
+      normalise_sums(normalise, upload.banks[s], &member);
       fused.members.push_back(std::move(member));
     }
   }
@@ -25,7 +25,7 @@ Fused fuse(Normalise normalise, const TsetlinRecipe& recipe, const Uploads& uplo
 }  // namespace
 
 std::unique_ptr<Method> make_fedtmos_ensemble(const MethodContext& context) {
-  const Normalise normalise = read_normalise(context.recipe.section("method"));
+  const Normalise normalise = read_normalise(context.recipe.section("method"), "fixed");
   return make_one_shot_method(context, [normalise](const TsetlinRecipe& recipe, const Uploads& uploads) {
     return fuse(normalise, recipe, uploads);
   });

@@ -86,14 +86,17 @@ void add_scaling(const ColumnScaling& scaling, State* message) {
   std::vector<float> both = scaling.offset;
   both.insert(both.end(), scaling.factor.begin(), scaling.factor.end());
   message->add("scaling", {2, scaling.offset.size()}, both);
+  message->add_scalar("limit", scaling.limit);
 }
 
 ColumnScaling read_scaling(const State& message, size_t columns) {
   const std::vector<float> both = message.values<float>("scaling", {2, columns});
+  const auto limit = message.scalar<float>("limit");
   if (!std::all_of(both.begin(), both.end(), [](float value) { return std::isfinite(value); }))
     throw input_error("tensor 'scaling': expected finite numbers");
+  if (!(limit >= 0)) throw input_error("tensor 'limit': found {}, expected 0 or more", limit);
   const auto middle = both.begin() + static_cast<std::ptrdiff_t>(columns);
-  return {{both.begin(), middle}, {middle, both.end()}};
+  return {{both.begin(), middle}, {middle, both.end()}, limit};
 }
 
 }  // namespace bitfed

@@ -93,19 +93,36 @@ class OneShotMethod : public Method {
   Fuse fuse_;
 };
 
-}  // namespace
-
-Normalise read_normalise(const Config& method) {
-  const std::vector<std::string> known = {"fixed", "batch"};
-  return method.choice("normalise", "fixed", known) == "batch" ? Normalise::kBatch : Normalise::kFixed;
+// The span of the sums, from the least mean over a class's samples or the others to the largest; a class
+// that is not held has the sum 0. It says nothing of such a class and yet 0 may be the best of a sample's
+// sums, so a machine counts by the part of the classes that it holds.
+float training_scale(std::span<const ClassBank> banks, size_t classes) {
+  float least = 0;
+  float most = 0;
+  for (const ClassBank& bank : banks) {
+    least = std::min({least, bank.positive_mean, bank.negative_mean});
+    most = std::max({most, bank.positive_mean, bank.negative_mean});
+  }
+  const auto held = static_cast<float>(std::max<size_t>(banks.size(), 1));
+  return std::max(1.0f, most - least) * static_cast<float>(classes) / held;
 }
 
-void normalise_sums(Normalise how, TsetlinMember* member) {
+}  // namespace
+
+Normalise read_normalise(const Config& method, const char* fallback) {
+  const std::vector<std::string> known = {"training", "fixed", "batch"};
+  const std::string how = method.choice("normalise", fallback, known);
+  if (how == "training") return Normalise::kTraining;
+  return how == "batch" ? Normalise::kBatch : Normalise::kFixed;
+}
+
+void normalise_sums(Normalise how, std::span<const ClassBank> banks, TsetlinMember* member) {
   if (how == Normalise::kBatch) {
     member->scale = 0;
-  } else {
-    member->clamp = 0;
+    return;
   }
+  member->clamp = 0;
+  if (how == Normalise::kTraining) member->scale = training_scale(banks, member->bias.size());
 }
 
 TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_t clauses) {

@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,16 +15,19 @@ namespace bitfed {
 
 // What the servers of the Tsetlin methods have in common.
 
-// How a composite's sums are made comparable. The FedTMOS paper adds up s_m(x), the sums themselves; it
-// clamps to ±T for training alone. The library under the authors' code clamps when it predicts too, and the
-// code divides by the span over the whole test set. The sums of machines that have learned their classes
-// exceed T, and clamped they tie.
+// How a composite's sums are made comparable. The FedTMOS paper adds up s_m(x), the sums themselves, each
+// machine's divided by their span over the input; it clamps to ±T for training alone. The library under the
+// authors' code clamps when it predicts too, and the code's input is the whole test set. The sums of machines
+// that have learned their classes exceed T, and clamped they tie.
 enum class Normalise {
-  kFixed,  // the sums, divided by T
-  kBatch,  // as the authors' code does
+  kTraining,  // the sums, divided by their span over the clients' training samples
+  kFixed,     // the sums, divided by T
+  kBatch,     // as the authors' code does
 };
-Normalise read_normalise(const Config& method);
-void normalise_sums(Normalise how, TsetlinMember* member);
+Normalise read_normalise(const Config& method, const char* fallback);
+
+// `banks`: what the member holds, a bank a class, with its mean sums.
+void normalise_sums(Normalise how, std::span<const ClassBank> banks, TsetlinMember* member);
 
 // A member without clauses for one specialist: clamped to ±T, scaled by T.
 TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_t clauses);

@@ -235,6 +235,36 @@ void signs(const float* x, size_t count, float* out) {
   for (size_t i = 0; i < count; i += kLanes) store(out + i, activate<Activation::kSign>(load(x + i)));
 }
 
+// Blocks of 4 x 4, in registers that every instruction set has.
+void transpose(const float* from, size_t rows, size_t columns, float* to, size_t to_stride) {
+  typedef float Four __attribute__((vector_size(16)));
+  const auto at = [](float* p) -> Four& { return *reinterpret_cast<Four*>(p); };
+  const auto read = [](const float* p) { return *reinterpret_cast<const Four*>(p); };
+  size_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    for (size_t column = 0; column < columns; column += 4) {
+      const float* block = from + row * columns + column;
+      const Four a = read(block);
+      const Four b = read(block + columns);
+      const Four c = read(block + 2 * columns);
+      const Four d = read(block + 3 * columns);
+      const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+      const Four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+      const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+      const Four cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+      float* out = to + column * to_stride + row;
+      at(out) = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
+      at(out + to_stride) = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
+      at(out + 2 * to_stride) = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
+      at(out + 3 * to_stride) = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
+    }
+  }
+  for (; row < rows; ++row) {
+    for (size_t column = 0; column < columns; ++column)
+      to[column * to_stride + row] = from[row * columns + column];
+  }
+}
+
 constexpr NeuralKernels table(const char* name) {
-  return {name, multiply, norm_forward, norm_backward, affine, softmax_loss, adam, signs};
+  return {name, multiply, norm_forward, norm_backward, affine, softmax_loss, adam, transpose, signs};
 }

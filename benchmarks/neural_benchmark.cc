@@ -1,0 +1,73 @@
+// A training step of the perceptron 14-64-32-16-6 on a batch of 32, as a gateway takes it, and predictions of
+// the trained model. Each beside the same by the plain loops, that is on the level "scalar".
+
+#include <benchmark/benchmark.h>
+
+#include "bitfed/bits/kernels.h"
+#include "bitfed/nn/mlp_model.h"
+#include "bitfed/nn/mlp_trainer.h"
+
+namespace bitfed {
+namespace {
+
+constexpr size_t kBatch = 32;
+
+MlpShape shape(bool binary) {
+  return {{14, 64, 32, 16, 6}, binary};
+}
+
+// Runs the rest of the benchmark on another level.
+class OnLevel {
+ public:
+  explicit OnLevel(const char* level) : before_(kernels().name) {
+    if (level != nullptr) force_kernels(level);
+  }
+  ~OnLevel() { force_kernels(before_); }
+  OnLevel(const OnLevel&) = delete;
+  OnLevel& operator=(const OnLevel&) = delete;
+
+ private:
+  const char* before_;
+};
+
+void train(benchmark::State& state, bool binary, const char* level) {
+  const OnLevel on(level);
+  MlpTrainer trainer(shape(binary), kBatch, {});
+  trainer.load(initial_parameters(shape(binary), RandomStream({.purpose = "benchmark"})));
+  RandomStream random({.purpose = "data"});
+  std::vector<uint16_t> labels;
+  for (size_t r = 0; r < kBatch; ++r) {
+    for (size_t i = 0; i < 14; ++i) trainer.input(r)[i] = static_cast<float>(random.normal());
+    labels.push_back(static_cast<uint16_t>(random.below(6)));
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(trainer.step(labels));
+  state.counters["steps_per_second"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+BENCHMARK_CAPTURE(train, binary, true, nullptr)->Name("mlp-binary");
+BENCHMARK_CAPTURE(train, full, false, nullptr)->Name("mlp-full");
+BENCHMARK_CAPTURE(train, binary_plain, true, "scalar")->Name("plain-mlp-binary");
+BENCHMARK_CAPTURE(train, full_plain, false, "scalar")->Name("plain-mlp-full");
+
+void predict(benchmark::State& state, const char* level) {
+  const OnLevel on(level);
+  const MlpModel model(shape(true), {std::vector<float>(14, 0), std::vector<float>(14, 1)},
+                       initial_parameters(shape(true), RandomStream({.purpose = "benchmark"})));
+  RandomStream random({.purpose = "data"});
+  Dataset data;
+  data.columns.resize(14);
+  data.labels.resize(4096);
+  for (size_t i = 0; i < data.size() * 14; ++i) data.values.push_back(static_cast<float>(random.normal()));
+  ThreadPool pool(1);
+  for (auto _ : state) benchmark::DoNotOptimize(model.scores(data, pool));
+  state.counters["samples_per_second"] =
+      benchmark::Counter(static_cast<double>(state.iterations()) * static_cast<double>(data.size()),
+                         benchmark::Counter::kIsRate);
+}
+BENCHMARK_CAPTURE(predict, binary, nullptr)->Name("predict-mlp-binary")->UseRealTime();
+BENCHMARK_CAPTURE(predict, plain, "scalar")->Name("plain-predict-mlp-binary")->UseRealTime();
+
+}  // namespace
+}  // namespace bitfed
+
+BENCHMARK_MAIN();
