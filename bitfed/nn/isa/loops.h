@@ -60,32 +60,60 @@ inline Lanes activate(Lanes x) {
   return x;
 }
 
+// The sums run down the rows, one after the other; several blocks of columns side by side hide their latency.
+template <Activation kActivation, int kBlocks>
+inline void norm_forward_blocks(const NormForward& n, size_t column) {
+  const Lanes count = all(static_cast<float>(n.rows));
+  Lanes sums[kBlocks];
+  Lanes squares[kBlocks];
+  Lanes mean[kBlocks];
+  Lanes inverse[kBlocks];
+  Lanes shift[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) sums[b] = squares[b] = all(0.0f);
+  const float* x = n.x + column;
+  for (size_t r = 0; r < n.rows; ++r) {
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) sums[b] = sums[b] + load(x + r * n.columns + b * kLanes);
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) mean[b] = sums[b] / count;
+  for (size_t r = 0; r < n.rows; ++r) {
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      const Lanes difference = load(x + r * n.columns + b * kLanes) - mean[b];
+      squares[b] = fma(difference, difference, squares[b]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    const size_t at = column + b * kLanes;
+    const Lanes variance = squares[b] / count;
+    inverse[b] = all(1.0f) / root(variance + all(n.epsilon));
+    shift[b] = load(n.shift + at);
+    store(n.mean + at, mean[b]);
+    store(n.variance + at, variance);
+    store(n.inverse_deviation + at, inverse[b]);
+  }
+  for (size_t r = 0; r < n.rows; ++r) {
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      const size_t at = r * n.columns + column + b * kLanes;
+      const Lanes normal = (load(n.x + at) - mean[b]) * inverse[b];
+      store(n.normal + at, normal);
+      store(n.out + at, activate<kActivation>(normal + shift[b]));
+    }
+  }
+}
+
 template <Activation kActivation>
 inline void norm_forward_as(const NormForward& n) {
-  const Lanes count = all(static_cast<float>(n.rows));
-  for (size_t column = 0; column < n.columns; column += kLanes) {
-    const float* x = n.x + column;
-    Lanes sum = all(0.0f);
-    for (size_t r = 0; r < n.rows; ++r) sum = sum + load(x + r * n.columns);
-    const Lanes mean = sum / count;
-    Lanes squares = all(0.0f);
-    for (size_t r = 0; r < n.rows; ++r) {
-      const Lanes difference = load(x + r * n.columns) - mean;
-      squares = fma(difference, difference, squares);
-    }
-    const Lanes variance = squares / count;
-    const Lanes inverse = all(1.0f) / root(variance + all(n.epsilon));
-    const Lanes shift = load(n.shift + column);
-    for (size_t r = 0; r < n.rows; ++r) {
-      const size_t at = r * n.columns + column;
-      const Lanes normal = (load(n.x + at) - mean) * inverse;
-      store(n.normal + at, normal);
-      store(n.out + at, activate<kActivation>(normal + shift));
-    }
-    store(n.mean + column, mean);
-    store(n.variance + column, variance);
-    store(n.inverse_deviation + column, inverse);
-  }
+  size_t column = 0;
+  for (; column + 4 * kLanes <= n.columns; column += 4 * kLanes)
+    norm_forward_blocks<kActivation, 4>(n, column);
+  for (; column + 2 * kLanes <= n.columns; column += 2 * kLanes)
+    norm_forward_blocks<kActivation, 2>(n, column);
+  if (column < n.columns) norm_forward_blocks<kActivation, 1>(n, column);
 }
 
 void norm_forward(const NormForward& n) {
@@ -103,31 +131,54 @@ inline Lanes pass_back(Lanes gradient, Lanes before) {
   return gradient;
 }
 
-template <Activation kActivation>
-inline void norm_backward_as(const NormBackward& n) {
+template <Activation kActivation, int kBlocks>
+inline void norm_backward_blocks(const NormBackward& n, size_t column) {
   const Lanes count = all(static_cast<float>(n.rows));
-  for (size_t column = 0; column < n.columns; column += kLanes) {
-    const Lanes shift = load(n.shift + column);
-    Lanes sum = all(0.0f);
-    Lanes along = all(0.0f);  // the normal
-    for (size_t r = 0; r < n.rows; ++r) {
-      const size_t at = r * n.columns + column;
+  Lanes shift[kBlocks];
+  Lanes inverse[kBlocks];
+  Lanes sum[kBlocks];
+  Lanes along[kBlocks];  // the normal
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    shift[b] = load(n.shift + column + b * kLanes);
+    inverse[b] = load(n.inverse_deviation + column + b * kLanes);
+    sum[b] = along[b] = all(0.0f);
+  }
+  for (size_t r = 0; r < n.rows; ++r) {
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      const size_t at = r * n.columns + column + b * kLanes;
       const Lanes normal = load(n.normal + at);
-      const Lanes gradient = pass_back<kActivation>(load(n.gradient + at), normal + shift);
+      const Lanes gradient = pass_back<kActivation>(load(n.gradient + at), normal + shift[b]);
       store(n.gradient + at, gradient);
-      sum = sum + gradient;
-      along = fma(gradient, normal, along);
-    }
-    store(n.shift_gradient + column, sum);
-    const Lanes mean = sum / count;
-    const Lanes slope = along / count;
-    const Lanes inverse = load(n.inverse_deviation + column);
-    for (size_t r = 0; r < n.rows; ++r) {
-      const size_t at = r * n.columns + column;
-      const Lanes centred = load(n.gradient + at) - mean;
-      store(n.gradient + at, fma(all(0.0f) - slope, load(n.normal + at), centred) * inverse);
+      sum[b] = sum[b] + gradient;
+      along[b] = fma(gradient, normal, along[b]);
     }
   }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    store(n.shift_gradient + column + b * kLanes, sum[b]);
+    sum[b] = sum[b] / count;
+    along[b] = all(0.0f) - along[b] / count;
+  }
+  for (size_t r = 0; r < n.rows; ++r) {
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      const size_t at = r * n.columns + column + b * kLanes;
+      const Lanes centred = load(n.gradient + at) - sum[b];
+      store(n.gradient + at, fma(along[b], load(n.normal + at), centred) * inverse[b]);
+    }
+  }
+}
+
+template <Activation kActivation>
+inline void norm_backward_as(const NormBackward& n) {
+  size_t column = 0;
+  for (; column + 4 * kLanes <= n.columns; column += 4 * kLanes)
+    norm_backward_blocks<kActivation, 4>(n, column);
+  for (; column + 2 * kLanes <= n.columns; column += 2 * kLanes)
+    norm_backward_blocks<kActivation, 2>(n, column);
+  if (column < n.columns) norm_backward_blocks<kActivation, 1>(n, column);
 }
 
 void norm_backward(const NormBackward& n) {
