@@ -26,16 +26,6 @@ std::string radio_rows(const RunSummary& summary, const std::string& title, doub
   return rows;
 }
 
-// Rounds in which something was sent; a round 0, which fits the inputs, is one.
-uint64_t rounds_of(const RunFolder& run) {
-  return run.rounds.empty() ? run.summary.rounds.value_or(1) : run.rounds.size();
-}
-
-std::string total_title(const RunFolder& run) {
-  const bool has_preparation = !run.rounds.empty() && run.rounds.front().round == 0;
-  return fmt::format("All {} rounds{}", rounds_of(run), has_preparation ? ", with round 0" : "");
-}
-
 }  // namespace
 
 std::string radio_card(const RunFolder& run) {
@@ -43,8 +33,8 @@ std::string radio_card(const RunFolder& run) {
   if (s.airtime.empty() || !s.upload_bytes_per_client || !s.download_bytes_per_client) return "";
   if (*s.upload_bytes_per_client >= kLargestUpload) return "";
   std::string rows = radio_rows(s, "A round", 1);
-  const uint64_t rounds = rounds_of(run);
-  if (rounds > 1) rows += radio_rows(s, total_title(run), static_cast<double>(rounds));
+  if (const uint64_t rounds = s.rounds.value_or(1); rounds > 1)
+    rows += radio_rows(s, fmt::format("All {} rounds", rounds), static_cast<double>(rounds));
   return card("Over a slow radio",
               "<p>A client that takes part in every round; the bits alone, without headers and pauses</p>"
               "<table class=\"costs radio\"><thead><tr><th scope=\"col\"></th><th scope=\"col\">upload</th>"

@@ -142,9 +142,6 @@ TEST(PersonalPage, SaysWhatTheRadioTakes) {
   EXPECT_THAT(page, HasSubstr(">6 min 53 s<"));
   EXPECT_THAT(page, HasSubstr("All 2 rounds<"));
   EXPECT_THAT(page, HasSubstr(">13 min 47 s<"));
-  run.rounds.insert(run.rounds.begin(), {.round = 0});
-  EXPECT_THAT(report_page({run}), HasSubstr("All 3 rounds, with round 0<"));
-  run.rounds.clear();
   run.summary.rounds = 1;
   EXPECT_THAT(report_page({run}), AllOf(HasSubstr("Over a slow radio"), Not(HasSubstr("All 1 rounds"))));
   run.summary.upload_bytes_per_client = 1'000'000;
