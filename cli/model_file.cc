@@ -13,6 +13,8 @@ ModelFile read_model_file(const std::string& path) {
   file.sha256 = state.sha256();
   if (const auto name = state.metadata.find("bitfed.name"); name != state.metadata.end())
     file.name = name->second;
+  if (const auto data = state.metadata.find("bitfed.data"); data != state.metadata.end())
+    file.data = data->second;
   if (const auto names = state.metadata.find("bitfed.class_names"); names != state.metadata.end()) {
     for (const nlohmann::json& entry : parse_json(names->second, path)) {
       if (!entry.is_string()) throw input_error("{}: metadata 'bitfed.class_names': expected texts", path);

@@ -26,12 +26,26 @@ struct PredictArguments {
   bool json = false;
 };
 
-// A built-in set's test part, or all rows of a CSV file.
-Dataset load(const PredictArguments& arguments) {
+// The test part of a built-in set: cut as it was for the model if it was trained on the same set, so that no
+// sample is judged that it has learned from.
+Dataset load_test_part(const PredictArguments& arguments, const ModelFile& file) {
+  if (!file.data.empty()) {
+    const Config recipe = Config::parse(file.data, arguments.model);
+    const Config data = recipe.section("data");
+    if (data.text("name", "") == arguments.data) {
+      const auto seed = static_cast<uint64_t>(recipe.integer("seed", 0, 0, INT64_MAX));
+      return load_data(data, arguments.data_dir, seed).test;
+    }
+  }
+  return load_dataset(arguments.data, arguments.data_dir).test;
+}
+
+// Of a built-in set the test part, of a CSV file all rows.
+Dataset load(const PredictArguments& arguments, const ModelFile& file) {
   const std::vector<DatasetEntry>& known = datasets();
   const bool built_in = std::any_of(known.begin(), known.end(),
                                     [&](const DatasetEntry& entry) { return entry.name == arguments.data; });
-  if (built_in) return load_dataset(arguments.data, arguments.data_dir).test;
+  if (built_in) return load_test_part(arguments, file);
   std::error_code code;
   if (!std::filesystem::exists(arguments.data, code))
     find_entry(arguments.data);  // throws, with the nearest name
@@ -74,7 +88,7 @@ void write_csv(const std::string& path, const ModelFile& file, const Dataset& da
 
 void predict_file(const PredictArguments& arguments) {
   const ModelFile file = read_model_file(arguments.model);
-  Dataset data = load(arguments);
+  Dataset data = load(arguments, file);
   match_classes(file, &data);
   if (data.dropped_rows > 0) {
     fmt::print(stderr, "{}: {} rows with empty cells were left out; samples are counted without them\n",

@@ -38,6 +38,7 @@ struct Experiment {
   uint32_t clients_per_round = 1;
   double dropout = 0;
   std::string recipe;      // as resolved
+  std::string data;        // of the recipe, what tells which samples of a built-in set are for testing
   std::string depends_on;  // what uploads depend on, see FederationOptions
 };
 
@@ -105,6 +106,8 @@ Experiment read_experiment(const Config& recipe, const ExperimentOptions& option
   read_federation(recipe, &experiment);
   recipe.reject_unknown_keys();
   experiment.recipe = recipe.resolved();
+  const std::vector<std::string> of_data = {"seed", "data"};
+  if (recipe.section("data").has("name")) experiment.data = recipe.resolved(of_data);
   const std::vector<std::string> parts = {"data", "model", "client"};
   experiment.depends_on =
       fmt::format("client = {}\nseed = {}\ndata = {}\n{}", experiment.method->client_key(), experiment.seed,
@@ -131,6 +134,7 @@ State model_state(const Model& model, const Experiment& experiment) {
   State state = model.state();
   state.metadata["bitfed.name"] = experiment.name;
   state.metadata["bitfed.class_names"] = nlohmann::json(experiment.train.class_names).dump();
+  if (!experiment.data.empty()) state.metadata["bitfed.data"] = experiment.data;
   return state;
 }
 

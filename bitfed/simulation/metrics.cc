@@ -27,6 +27,10 @@ const std::vector<Metric>& metrics() {
       {"local", "%", 2, false, [](const Event& s) { return scaled(s, "local_accuracy_mean", 100); }},
       {"upload", "MB", 3, true, [](const Event& s) { return scaled(s, "upload_bytes_per_client", 1e-6); }},
       {"model", "MB", 3, true, [](const Event& s) { return scaled(s, "model_bytes", 1e-6); }},
+      {"size", "KiB", 2, true, [](const Event& s) { return scaled(s, "model_bytes", 1.0 / 1024); }},
+      // Of an upload on LoRaWAN's slowest radio, 300 bit/s.
+      {"airtime", "s", 0, true,
+       [](const Event& s) { return scaled(s, "upload_bytes_per_client", 8.0 / 300); }},
       {"aggregation", "s", 4, true, [](const Event& s) { return field(s, "aggregation_seconds"); }},
       {"training", "s", 2, true, training_of_a_client},
   };
