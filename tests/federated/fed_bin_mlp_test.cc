@@ -16,7 +16,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr const char* kRecipe =
-    "[model]\nname = \"mlp\"\nhidden = [4]\n[method]\nname = \"fed-bin-mlp\"\nlambda = 0.5\n";
+    "[model]\nname = \"mlp\"\nhidden = [4]\n[method]\nname = \"fed-bin-mlp\"\nlambda = 0.5\nscaling = "
+    "\"extremes\"\n";
 const MlpShape kShape{{2, 4, 2}, true};
 
 Dataset table(size_t rows) {

@@ -35,7 +35,7 @@ struct Recipe {
   MlpShape shape;
   Mix mix = Mix::kBlend;
   float lambda = 0.2f;
-  RangeKind ranges = RangeKind::kExtremes;
+  RangeKind ranges = RangeKind::kQuantiles;
   MlpPrecision upload = MlpPrecision::kFloats;
   uint32_t epochs = 1;
   uint32_t batch = 32;
@@ -52,8 +52,8 @@ Recipe read_recipe(const MethodContext& context) {
   const std::string mix = method.choice("mix", mixes[0], mixes);
   recipe.mix = static_cast<Mix>(std::find(mixes.begin(), mixes.end(), mix) - mixes.begin());
   recipe.lambda = static_cast<float>(method.number("lambda", 0.2, 0, 1));
-  const std::vector<std::string> ranges = {"extremes", "quantiles"};
-  if (method.choice("scaling", ranges[0], ranges) == ranges[1]) recipe.ranges = RangeKind::kQuantiles;
+  const std::vector<std::string> ranges = {"quantiles", "extremes"};
+  if (method.choice("scaling", ranges[0], ranges) == ranges[1]) recipe.ranges = RangeKind::kExtremes;
   const std::vector<std::string> uploads = {"latent", "bits"};
   if (method.choice("upload", uploads[0], uploads) == uploads[1]) recipe.upload = MlpPrecision::kSigns;
   if (recipe.upload == MlpPrecision::kSigns && !recipe.shape.binary) {
