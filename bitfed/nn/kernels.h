@@ -30,15 +30,38 @@ struct Product {
   size_t depth;
 };
 
+// The same for an a whose parts lie about in an image: convolutions without copies of their patches. The
+// depth is a row of `segments` pieces of `depth` each; a piece of a and of b lies a step behind the one
+// before. Either row r of a begins at a + places[r] and goes on with the depth (forward: a pixel's patch, a
+// piece for each of its rows), or depth k of a begins at a + places[k] and goes on with the rows (the
+// weights' gradient: pixels, a piece for each image). `adds`: the sums go on from what c holds.
+struct GatheredProduct {
+  const float* a;
+  const uint32_t* places;
+  bool by_row;
+  bool adds;
+  size_t segments;
+  size_t a_segment_step;
+  const float* b;
+  size_t b_stride;
+  size_t b_segment_step;
+  float* c;
+  size_t c_stride;
+  size_t rows;
+  size_t columns;  // padded
+  size_t depth;
+};
+
 enum class Activation { kNone, kSign, kRelu };  // sign(0) = +1
 
-// Batch norm without a scale, then an activation, while training: over `rows` rows,
-//   normal = (x - mean) / sqrt(variance + epsilon), out = activation(normal + shift).
-// The variance is the biased one.
+// Batch norm, then an activation, while training: over `rows` rows,
+//   normal = (x - mean) / sqrt(variance + epsilon), out = activation(normal * scale + shift).
+// The variance is the biased one. Long sums are taken in runs of 256.
 struct NormForward {
   const float* x;
   size_t rows;
   size_t columns;  // padded; also the stride of all matrices here
+  const float* scale;
   const float* shift;
   float epsilon;
   Activation activation;
@@ -49,16 +72,18 @@ struct NormForward {
   float* inverse_deviation;
 };
 
-// The way back: from the gradient of `out` to that of x (in its place) and of the shift. A sign lets
-// gradients pass where |normal + shift| <= 1 (straight through), a ReLU where it is above 0.
+// The way back: from the gradient of `out` to that of x (in its place), of the scale and of the shift. A sign
+// lets gradients pass where its argument is within ±1 (straight through), a ReLU where it is above 0.
 struct NormBackward {
   float* gradient;  // of out; becomes that of x
   size_t rows;
   size_t columns;  // padded; also the stride
   const float* normal;
+  const float* scale;
   const float* shift;
   const float* inverse_deviation;
   Activation activation;
+  float* scale_gradient;
   float* shift_gradient;
 };
 
@@ -85,8 +110,18 @@ struct NeuralKernels {
   const char* name;
 
   void (*multiply)(const Product& product);
+  void (*multiply_gathered)(const GatheredProduct& product);
   void (*norm_forward)(const NormForward& norm);
   void (*norm_backward)(const NormBackward& norm);
+
+  // The largest of 2 x 2 pixels of `channels` (padded) values each: `pixels` outputs side by side, from twice
+  // as many pixels in each of two rows. The way back gives the gradient to the first of the largest.
+  void (*max_pool)(const float* upper, const float* lower, size_t pixels, size_t channels, float* out);
+  void (*max_pool_back)(const float* upper, const float* lower, size_t pixels, size_t channels,
+                        const float* gradient, float* upper_gradient, float* lower_gradient);
+
+  // parameters -= rate * gradient
+  void (*descend)(float* parameters, const float* gradient, size_t count, float rate);
 
   // out = activation(x * factor + shift) with two roundings, column by column: a trained layer as it is
   // deployed, in arithmetic that plain C can repeat.

@@ -30,9 +30,10 @@ MlpTrainer::Layer MlpTrainer::make_layer(size_t index, size_t batch) const {
   layer.stride = padded(layer.out);
   layer.weights = trained(layer.in * layer.stride);
   layer.shift = trained(layer.out);
-  layer.mean = layer.variance = layer.batch_mean = layer.batch_variance = layer.inverse_deviation =
-      Floats(layer.out);
+  layer.ones = layer.unused = layer.mean = layer.variance = layer.batch_mean = layer.batch_variance =
+      layer.inverse_deviation = Floats(layer.out);
   layer.used = Floats(layer.in * layer.stride);
+  std::fill_n(layer.ones.data(), layer.ones.size(), 1.0f);
   if (index > 0) layer.transposed = Matrix(layer.stride, layer.in);
   layer.sums = layer.normal = layer.activations = layer.gradient = Matrix(batch, layer.out);
   return layer;
@@ -91,8 +92,8 @@ void MlpTrainer::forward(size_t rows) {
     }
     kernels.multiply({input->values.data(), input->stride, 1, weights, layer.stride, layer.sums.values.data(),
                       layer.stride, rows, layer.stride, layer.in});
-    kernels.norm_forward({layer.sums.values.data(), rows, layer.stride, layer.shift.values.data(),
-                          kNormEpsilon, activation(i), layer.normal.values.data(),
+    kernels.norm_forward({layer.sums.values.data(), rows, layer.stride, layer.ones.data(),
+                          layer.shift.values.data(), kNormEpsilon, activation(i), layer.normal.values.data(),
                           layer.activations.values.data(), layer.batch_mean.data(),
                           layer.batch_variance.data(), layer.inverse_deviation.data()});
     if (rows > 1) {
@@ -112,9 +113,9 @@ void MlpTrainer::backward(size_t rows) {
   float* gradient = layers_.back().activations.values.data();
   for (size_t i = layers_.size(); i-- > 0;) {
     Layer& layer = layers_[i];
-    kernels.norm_backward({gradient, rows, layer.stride, layer.normal.values.data(),
+    kernels.norm_backward({gradient, rows, layer.stride, layer.normal.values.data(), layer.ones.data(),
                            layer.shift.values.data(), layer.inverse_deviation.data(), activation(i),
-                           layer.shift.gradient.data()});
+                           layer.unused.data(), layer.shift.gradient.data()});
     const Matrix& input = i == 0 ? inputs_ : layers_[i - 1].activations;
     kernels.multiply({input.values.data(), 1, input.stride, gradient, layer.stride,
                       layer.weights.gradient.data(), layer.stride, layer.in, layer.stride, rows});

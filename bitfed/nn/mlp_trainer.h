@@ -45,6 +45,7 @@ class MlpTrainer {
     Trained weights;    // in rows of `stride`
     Trained shift;
     Floats mean, variance;  // running
+    Floats ones, unused;    // batch norm has no scale here
     Floats used;            // the weights as they multiply: signs where binary
     Matrix transposed;      // the same, for the way back; not of the first layer
     Floats batch_mean, batch_variance, inverse_deviation;

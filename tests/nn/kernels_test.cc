@@ -78,13 +78,20 @@ struct Norm {
   Floats mean, variance, inverse;
 };
 
-Norm forward(const NeuralKernels& table, const Matrix& x, const Floats& shift, Activation activation) {
+Norm forward(const NeuralKernels& table, const Matrix& x, const Floats& scale, const Floats& shift,
+             Activation activation) {
   Norm norm{Matrix(x.rows, x.columns), Matrix(x.rows, x.columns), Floats(x.columns), Floats(x.columns),
             Floats(x.columns)};
-  table.norm_forward({x.values.data(), x.rows, x.stride, shift.data(), 1e-3f, activation,
+  table.norm_forward({x.values.data(), x.rows, x.stride, scale.data(), shift.data(), 1e-3f, activation,
                       norm.normal.values.data(), norm.out.values.data(), norm.mean.data(),
                       norm.variance.data(), norm.inverse.data()});
   return norm;
+}
+
+Floats ones(size_t columns) {
+  Floats result(columns);
+  for (size_t i = 0; i < result.size(); ++i) result[i] = 1;
+  return result;
 }
 
 Floats shifts(size_t columns) {
@@ -98,20 +105,20 @@ TEST(NeuralKernelsTest, BatchNormByHand) {
   Floats shift(1);
   shift[0] = 0.25f;
   for (const NeuralKernels* table : supported_neural_kernels()) {
-    const Norm norm = forward(*table, x, shift, Activation::kSign);
+    const Norm norm = forward(*table, x, ones(1), shift, Activation::kSign);
     EXPECT_FLOAT_EQ(norm.mean[0], 1.5f);
     EXPECT_FLOAT_EQ(norm.variance[0], 1.25f);
     EXPECT_FLOAT_EQ(norm.normal.row(0)[0], static_cast<float>(-1.5 / std::sqrt(1.251)));
     EXPECT_EQ(norm.out.row(1)[0], -1);  // -0.447 + 0.25
     EXPECT_EQ(norm.out.row(2)[0], 1);
-    EXPECT_FLOAT_EQ(forward(*table, x, shift, Activation::kRelu).out.row(1)[0], 0);
+    EXPECT_FLOAT_EQ(forward(*table, x, ones(1), shift, Activation::kRelu).out.row(1)[0], 0);
   }
 }
 
 TEST(NeuralKernelsTest, ABatchOfOneIsItsOwnMean) {
   const Matrix x = random_matrix(1, 20, "x");
   for (const NeuralKernels* table : supported_neural_kernels()) {
-    const Norm norm = forward(*table, x, shifts(20), Activation::kNone);
+    const Norm norm = forward(*table, x, ones(20), shifts(20), Activation::kNone);
     for (size_t c = 0; c < 20; ++c) {
       EXPECT_EQ(norm.normal.row(0)[c], 0);
       EXPECT_EQ(norm.variance[c], 0);
@@ -129,7 +136,8 @@ double weighted_sum(const Matrix& out, const Matrix& weights) {
 }
 
 // The layer in double precision, for central differences.
-double norm_in_double(const std::vector<double>& x, const Floats& shift, const Matrix& weights, bool relu) {
+double norm_in_double(const std::vector<double>& x, const Floats& scale, const Floats& shift,
+                      const Matrix& weights, bool relu) {
   double sum = 0;
   for (size_t c = 0; c < weights.columns; ++c) {
     double mean = 0;
@@ -139,7 +147,8 @@ double norm_in_double(const std::vector<double>& x, const Floats& shift, const M
     for (size_t r = 0; r < weights.rows; ++r)
       variance += std::pow(x[r * weights.columns + c] - mean, 2) / static_cast<double>(weights.rows);
     for (size_t r = 0; r < weights.rows; ++r) {
-      const double out = (x[r * weights.columns + c] - mean) / std::sqrt(variance + 1e-3) + shift[c];
+      const double normal = (x[r * weights.columns + c] - mean) / std::sqrt(variance + 1e-3);
+      const double out = normal * scale[c] + shift[c];
       sum += (relu ? std::max(out, 0.0) : out) * weights.row(r)[c];
     }
   }
@@ -151,23 +160,26 @@ TEST(NeuralKernelsTest, GradientOfBatchNormAgreesWithCentralDifferences) {
     for (const Activation activation : {Activation::kNone, Activation::kRelu}) {
       const Matrix x = random_matrix(rows, columns, "x");
       const Matrix weights = random_matrix(rows, columns, "weights");
+      const Floats scale = random_matrix(1, columns, "scale").values;
       const Floats shift = shifts(columns);
       std::vector<double> values;
       for (size_t r = 0; r < rows; ++r) values.insert(values.end(), x.row(r), x.row(r) + columns);
       for (const NeuralKernels* table : supported_neural_kernels()) {
-        const Norm norm = forward(*table, x, shift, activation);
+        const Norm norm = forward(*table, x, scale, shift, activation);
         EXPECT_NEAR(weighted_sum(norm.out, weights),
-                    norm_in_double(values, shift, weights, activation == Activation::kRelu), 1e-3);
+                    norm_in_double(values, scale, shift, weights, activation == Activation::kRelu), 1e-3);
         Matrix gradient = weights;
+        Floats scale_gradient(columns);
         Floats shift_gradient(columns);
         table->norm_backward({gradient.values.data(), rows, gradient.stride, norm.normal.values.data(),
-                              shift.data(), norm.inverse.data(), activation, shift_gradient.data()});
+                              scale.data(), shift.data(), norm.inverse.data(), activation,
+                              scale_gradient.data(), shift_gradient.data()});
         for (size_t i = 0; i < values.size(); ++i) {
           const double step = 1e-5;
           const auto at = [&](double change) {
             std::vector<double> moved = values;
             moved[i] += change;
-            return norm_in_double(moved, shift, weights, activation == Activation::kRelu);
+            return norm_in_double(moved, scale, shift, weights, activation == Activation::kRelu);
           };
           const double expected = (at(step) - at(-step)) / (2 * step);
           EXPECT_NEAR(gradient.row(i / columns)[i % columns], expected,
@@ -176,11 +188,14 @@ TEST(NeuralKernelsTest, GradientOfBatchNormAgreesWithCentralDifferences) {
         }
         for (size_t c = 0; c < columns; ++c) {
           double expected = 0;  // of the outputs that are not cut off, the weights
+          double of_scale = 0;
           for (size_t r = 0; r < rows; ++r) {
             const bool cut = activation == Activation::kRelu && norm.out.row(r)[c] <= 0;
             expected += cut ? 0 : weights.row(r)[c];
+            of_scale += cut ? 0 : weights.row(r)[c] * norm.normal.row(r)[c];
           }
           EXPECT_NEAR(shift_gradient[c], expected, 1e-4);
+          EXPECT_NEAR(scale_gradient[c], of_scale, 1e-4);
         }
       }
     }
@@ -201,9 +216,11 @@ TEST(NeuralKernelsTest, GradientOfTheSignPassesWithinOne) {
   inverse[0] = 1;
   for (const NeuralKernels* table : supported_neural_kernels()) {
     Matrix copy = gradient;
+    Floats unused(1);
     Floats shift_gradient(1);
-    table->norm_backward({copy.values.data(), 5, copy.stride, normal.values.data(), shift.data(),
-                          inverse.data(), Activation::kSign, shift_gradient.data()});
+    table->norm_backward({copy.values.data(), 5, copy.stride, normal.values.data(), ones(1).data(),
+                          shift.data(), inverse.data(), Activation::kSign, unused.data(),
+                          shift_gradient.data()});
     EXPECT_EQ(shift_gradient[0], 3) << table->name;
   }
 }
@@ -321,13 +338,15 @@ TEST(NeuralKernelsTest, AllUnitsGiveTheSameBits) {
   });
   for (const Activation activation : {Activation::kNone, Activation::kSign, Activation::kRelu}) {
     expect_same_bits_everywhere(
-        [&](const NeuralKernels& table) { return forward(table, x, shift, activation).normal.values; });
+        [&](const NeuralKernels& table) { return forward(table, x, shift, shift, activation).out.values; });
     expect_same_bits_everywhere([&](const NeuralKernels& table) {
-      const Norm norm = forward(table, x, shift, activation);
+      const Norm norm = forward(table, x, shift, shift, activation);
       Matrix gradient = random_matrix(29, 70, "gradient");
+      Floats scale_gradient(70);
       Floats shift_gradient(70);
       table.norm_backward({gradient.values.data(), 29, gradient.stride, norm.normal.values.data(),
-                           shift.data(), norm.inverse.data(), activation, shift_gradient.data()});
+                           shift.data(), shift.data(), norm.inverse.data(), activation, scale_gradient.data(),
+                           shift_gradient.data()});
       return gradient.values;
     });
     expect_same_bits_everywhere([&](const NeuralKernels& table) {

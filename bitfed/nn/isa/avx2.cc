@@ -73,6 +73,7 @@ inline float largest_of(Lanes x) {
 
 // 12 of the 16 registers for sums.
 constexpr int kWideRows = 1;
+constexpr int kGatheredWideRows = 1;
 constexpr int kWideVectors = 0;
 constexpr int kPairRows = 3;
 constexpr int kSingleRows = 6;

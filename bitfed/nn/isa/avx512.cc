@@ -68,6 +68,7 @@ inline float largest_of(Lanes x) {
 
 // 16 to 32 registers of sums: enough to hide the latency of a multiply-add on two ports.
 constexpr int kWideRows = 4;
+constexpr int kGatheredWideRows = 6;
 constexpr int kWideVectors = 4;
 constexpr int kPairRows = 8;
 constexpr int kSingleRows = 8;

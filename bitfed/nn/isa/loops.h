@@ -53,12 +53,74 @@ void multiply(const Product& p) {
   if (column < p.columns) strip<kSingleRows, 1>(p, column);
 }
 
+template <int kRows, int kVectors, bool kByRow>
+inline void gathered_tile(const GatheredProduct& p, size_t row, size_t column) {
+  Lanes sums[kRows][kVectors];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v)
+      sums[r][v] = p.adds ? load(p.c + (row + r) * p.c_stride + column + v * kLanes) : all(0.0f);
+  }
+  for (size_t segment = 0; segment < p.segments; ++segment) {
+    const float* base = p.a + segment * p.a_segment_step + (kByRow ? 0 : row);
+    const float* b = p.b + segment * p.b_segment_step + column;
+    const float* starts[kRows];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) starts[r] = kByRow ? base + p.places[row + r] : base + r;
+    for (size_t k = 0; k < p.depth; ++k, b += p.b_stride) {
+      const size_t at = kByRow ? k : p.places[k];
+      Lanes line[kVectors];
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) line[v] = load(b + v * kLanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const Lanes value = all(starts[r][at]);
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(value, line[v], sums[r][v]);
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) store(p.c + (row + r) * p.c_stride + column + v * kLanes, sums[r][v]);
+  }
+}
+
+template <int kRows, int kVectors, bool kByRow>
+inline void gathered_strip(const GatheredProduct& p, size_t column) {
+  size_t row = 0;
+  for (; row + kRows <= p.rows; row += kRows) gathered_tile<kRows, kVectors, kByRow>(p, row, column);
+  for (; row + 2 <= p.rows; row += 2) gathered_tile<2, kVectors, kByRow>(p, row, column);
+  if (row < p.rows) gathered_tile<1, kVectors, kByRow>(p, row, column);
+}
+
+template <bool kByRow>
+inline void multiply_gathered_as(const GatheredProduct& p) {
+  size_t column = 0;
+  if constexpr (kWideVectors > 2) {
+    for (; column + kWideVectors * kLanes <= p.columns; column += kWideVectors * kLanes)
+      gathered_strip<kGatheredWideRows, kWideVectors, kByRow>(p, column);
+  }
+  for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes)
+    gathered_strip<kPairRows, 2, kByRow>(p, column);
+  if (column < p.columns) gathered_strip<kSingleRows, 1, kByRow>(p, column);
+}
+
+void multiply_gathered(const GatheredProduct& p) {
+  if (p.by_row) return multiply_gathered_as<true>(p);
+  multiply_gathered_as<false>(p);
+}
+
 template <Activation kActivation>
 inline Lanes activate(Lanes x) {
   if constexpr (kActivation == Activation::kSign) return where_at_least(x, all(0.0f), all(1.0f), all(-1.0f));
   if constexpr (kActivation == Activation::kRelu) return larger(x, all(0.0f));
   return x;
 }
+
+constexpr size_t kRun = 256;  // rows that are summed up one by one; float sums of many more lose digits
 
 // The sums run down the rows, one after the other; several blocks of columns side by side hide their latency.
 template <Activation kActivation, int kBlocks>
@@ -68,28 +130,44 @@ inline void norm_forward_blocks(const NormForward& n, size_t column) {
   Lanes squares[kBlocks];
   Lanes mean[kBlocks];
   Lanes inverse[kBlocks];
+  Lanes scale[kBlocks];
   Lanes shift[kBlocks];
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) sums[b] = squares[b] = all(0.0f);
   const float* x = n.x + column;
-  for (size_t r = 0; r < n.rows; ++r) {
+  for (size_t first = 0; first < n.rows; first += kRun) {
+    Lanes part[kBlocks];
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) sums[b] = sums[b] + load(x + r * n.columns + b * kLanes);
+    for (int b = 0; b < kBlocks; ++b) part[b] = all(0.0f);
+    for (size_t r = first; r < first + kRun && r < n.rows; ++r) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) part[b] = part[b] + load(x + r * n.columns + b * kLanes);
+    }
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) sums[b] = sums[b] + part[b];
   }
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) mean[b] = sums[b] / count;
-  for (size_t r = 0; r < n.rows; ++r) {
+  for (size_t first = 0; first < n.rows; first += kRun) {
+    Lanes part[kBlocks];
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) {
-      const Lanes difference = load(x + r * n.columns + b * kLanes) - mean[b];
-      squares[b] = fma(difference, difference, squares[b]);
+    for (int b = 0; b < kBlocks; ++b) part[b] = all(0.0f);
+    for (size_t r = first; r < first + kRun && r < n.rows; ++r) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) {
+        const Lanes difference = load(x + r * n.columns + b * kLanes) - mean[b];
+        part[b] = fma(difference, difference, part[b]);
+      }
     }
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) squares[b] = squares[b] + part[b];
   }
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
     const size_t at = column + b * kLanes;
     const Lanes variance = squares[b] / count;
     inverse[b] = all(1.0f) / root(variance + all(n.epsilon));
+    scale[b] = load(n.scale + at);
     shift[b] = load(n.shift + at);
     store(n.mean + at, mean[b]);
     store(n.variance + at, variance);
@@ -101,7 +179,7 @@ inline void norm_forward_blocks(const NormForward& n, size_t column) {
       const size_t at = r * n.columns + column + b * kLanes;
       const Lanes normal = (load(n.x + at) - mean[b]) * inverse[b];
       store(n.normal + at, normal);
-      store(n.out + at, activate<kActivation>(normal + shift[b]));
+      store(n.out + at, activate<kActivation>(fma(normal, scale[b], shift[b])));
     }
   }
 }
@@ -134,39 +212,54 @@ inline Lanes pass_back(Lanes gradient, Lanes before) {
 template <Activation kActivation, int kBlocks>
 inline void norm_backward_blocks(const NormBackward& n, size_t column) {
   const Lanes count = all(static_cast<float>(n.rows));
+  Lanes scale[kBlocks];
   Lanes shift[kBlocks];
-  Lanes inverse[kBlocks];
   Lanes sum[kBlocks];
   Lanes along[kBlocks];  // the normal
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
+    scale[b] = load(n.scale + column + b * kLanes);
     shift[b] = load(n.shift + column + b * kLanes);
-    inverse[b] = load(n.inverse_deviation + column + b * kLanes);
     sum[b] = along[b] = all(0.0f);
   }
-  for (size_t r = 0; r < n.rows; ++r) {
+  for (size_t first = 0; first < n.rows; first += kRun) {
+    Lanes sum_part[kBlocks];
+    Lanes along_part[kBlocks];
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) sum_part[b] = along_part[b] = all(0.0f);
+    for (size_t r = first; r < first + kRun && r < n.rows; ++r) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) {
+        const size_t at = r * n.columns + column + b * kLanes;
+        const Lanes normal = load(n.normal + at);
+        const Lanes gradient = pass_back<kActivation>(load(n.gradient + at), fma(normal, scale[b], shift[b]));
+        store(n.gradient + at, gradient);
+        sum_part[b] = sum_part[b] + gradient;
+        along_part[b] = fma(gradient, normal, along_part[b]);
+      }
+    }
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
-      const size_t at = r * n.columns + column + b * kLanes;
-      const Lanes normal = load(n.normal + at);
-      const Lanes gradient = pass_back<kActivation>(load(n.gradient + at), normal + shift[b]);
-      store(n.gradient + at, gradient);
-      sum[b] = sum[b] + gradient;
-      along[b] = fma(gradient, normal, along[b]);
+      sum[b] = sum[b] + sum_part[b];
+      along[b] = along[b] + along_part[b];
     }
   }
+  Lanes factor[kBlocks];
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
-    store(n.shift_gradient + column + b * kLanes, sum[b]);
+    const size_t at = column + b * kLanes;
+    store(n.shift_gradient + at, sum[b]);
+    store(n.scale_gradient + at, along[b]);
     sum[b] = sum[b] / count;
     along[b] = all(0.0f) - along[b] / count;
+    factor[b] = load(n.inverse_deviation + at) * scale[b];
   }
   for (size_t r = 0; r < n.rows; ++r) {
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
       const size_t at = r * n.columns + column + b * kLanes;
       const Lanes centred = load(n.gradient + at) - sum[b];
-      store(n.gradient + at, fma(along[b], load(n.normal + at), centred) * inverse[b]);
+      store(n.gradient + at, fma(along[b], load(n.normal + at), centred) * factor[b]);
     }
   }
 }
@@ -185,6 +278,45 @@ void norm_backward(const NormBackward& n) {
   if (n.activation == Activation::kSign) return norm_backward_as<Activation::kSign>(n);
   if (n.activation == Activation::kRelu) return norm_backward_as<Activation::kRelu>(n);
   norm_backward_as<Activation::kNone>(n);
+}
+
+void max_pool(const float* upper, const float* lower, size_t pixels, size_t channels, float* out) {
+  for (size_t i = 0; i < pixels; ++i, upper += 2 * channels, lower += 2 * channels, out += channels) {
+    for (size_t c = 0; c < channels; c += kLanes) {
+      store(out + c, larger(larger(load(upper + c), load(upper + channels + c)),
+                            larger(load(lower + c), load(lower + channels + c))));
+    }
+  }
+}
+
+void max_pool_back(const float* upper, const float* lower, size_t pixels, size_t channels,
+                   const float* gradient, float* upper_gradient, float* lower_gradient) {
+  const Lanes none = all(0.0f);
+  for (size_t i = 0; i < pixels; ++i) {
+    for (size_t c = 0; c < channels; c += kLanes) {
+      const size_t left = 2 * i * channels + c;
+      const size_t right = left + channels;
+      const Lanes a = load(upper + left);
+      const Lanes b = load(upper + right);
+      const Lanes d = load(lower + left);
+      const Lanes e = load(lower + right);
+      const Lanes most = larger(larger(a, b), larger(d, e));
+      Lanes rest = load(gradient + i * channels + c);
+      store(upper_gradient + left, where_at_least(a, most, rest, none));
+      rest = where_at_least(a, most, none, rest);
+      store(upper_gradient + right, where_at_least(b, most, rest, none));
+      rest = where_at_least(b, most, none, rest);
+      store(lower_gradient + left, where_at_least(d, most, rest, none));
+      rest = where_at_least(d, most, none, rest);
+      store(lower_gradient + right, where_at_least(e, most, rest, none));
+    }
+  }
+}
+
+void descend(float* parameters, const float* gradient, size_t count, float rate) {
+  const Lanes down = all(-rate);
+  for (size_t i = 0; i < count; i += kLanes)
+    store(parameters + i, fma(down, load(gradient + i), load(parameters + i)));
 }
 
 template <Activation kActivation>
@@ -317,5 +449,6 @@ void transpose(const float* from, size_t rows, size_t columns, float* to, size_t
 }
 
 constexpr NeuralKernels table(const char* name) {
-  return {name, multiply, norm_forward, norm_backward, affine, softmax_loss, adam, transpose, signs};
+  return {name,    multiply, multiply_gathered, norm_forward, norm_backward, max_pool, max_pool_back,
+          descend, affine,   softmax_loss,      adam,         transpose,     signs};
 }

@@ -77,6 +77,7 @@ inline float largest_of(Lanes x) {
 
 // 24 of the 32 registers for sums.
 constexpr int kWideRows = 1;
+constexpr int kGatheredWideRows = 1;
 constexpr int kWideVectors = 0;
 constexpr int kPairRows = 3;
 constexpr int kSingleRows = 6;

@@ -80,6 +80,7 @@ inline float largest_of(const Lanes& x) {
 }
 
 constexpr int kWideRows = 1;
+constexpr int kGatheredWideRows = 1;
 constexpr int kWideVectors = 0;
 constexpr int kPairRows = 2;
 constexpr int kSingleRows = 2;

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include "bitfed/nn/layer.h"
+
+namespace bitfed {
+
+// A 3 x 3 convolution of stride 1 without bias, from images with a border of one pixel to as many pixels. The
+// weights stand by row and column of the kernel, then input channel, then output channel.
+class Convolution : public Layer {
+ public:
+  // Output channels come in whole lanes, and so do the input's where its gradient will be asked for.
+  Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name);
+
+  void forward(const Images& input, size_t images, Pass pass) override;
+  void backward(const Images& input, size_t images, Images* input_gradient) override;
+  std::vector<Parameter*> parameters() override { return {&weights_}; }
+  // Uniform within 1 / sqrt(inputs of a unit), as PyTorch begins.
+  void start(RandomStream random) override;
+
+ private:
+  void weight_gradient(const Images& input, size_t images);
+  void input_gradient(size_t images, Images* gradient);
+
+  ImageShape input_;
+  Parameter weights_;
+  std::vector<uint32_t> pixels_;           // where the patch of every pixel of the batch begins
+  std::vector<uint32_t> gradient_pixels_;  // the same in bordered_
+  Images bordered_;                        // the output's gradient with a border
+  Floats turned_;                          // the weights for the way back: by output channel, upside down
+};
+
+}  // namespace bitfed

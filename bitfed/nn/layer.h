@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bitfed/base/random.h"
+#include "bitfed/nn/images.h"
+
+namespace bitfed {
+
+// Numbers that training changes, or, with `statistic`, that it gathers.
+struct Parameter {
+  std::string name;
+  size_t count = 0;
+  Floats values;
+  Floats gradient;  // empty for a statistic
+  bool statistic = false;
+};
+
+// Training takes batch norm's statistics from the batch, prediction the running ones.
+enum class Pass { kTraining, kPrediction };
+
+// A layer of a network: everything is allocated when it is made, for batches up to a size. Its output, and
+// the gradient of it that the layer behind it fills in, are its own; gradients have no border.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  virtual void forward(const Images& input, size_t images, Pass pass) = 0;
+  // After a pass of training: from output_gradient() to the parameters' gradients and, where it is asked for,
+  // the input's.
+  virtual void backward(const Images& input, size_t images, Images* input_gradient) = 0;
+  virtual std::vector<Parameter*> parameters() { return {}; }
+  virtual void start(RandomStream /*random*/) {}  // fresh parameters
+
+  const Images& output() const { return output_; }
+  Images& output_gradient() { return output_gradient_; }
+
+ protected:
+  Layer(size_t batch, const ImageShape& shape)
+      : output_(batch, shape), output_gradient_(batch, shape.without_border()) {}
+
+  Images output_;
+  Images output_gradient_;
+};
+
+}  // namespace bitfed

@@ -1,0 +1,230 @@
+#include "bitfed/nn/network.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bitfed/bits/kernels.h"
+#include "bitfed/nn/batch_norm.h"
+#include "bitfed/nn/convolution.h"
+#include "bitfed/nn/dense.h"
+#include "bitfed/nn/max_pool.h"
+
+namespace bitfed {
+namespace {
+
+struct Case {
+  size_t batch, height, width, channels, first, second, classes;
+};
+
+// [conv, norm, ReLU, pool] twice, then dense.
+Network make_network(const Case& c) {
+  const ImageShape input{c.height, c.width, c.channels, 1};
+  Network network(c.batch, input, c.classes);
+  ImageShape shape = input;
+  for (const bool first : {true, false}) {
+    const std::string name = first ? "a" : "b";
+    const size_t channels = first ? c.first : c.second;
+    network.add(std::make_unique<Convolution>(c.batch, shape, channels, name));
+    shape = {shape.height, shape.width, channels, 0};
+    network.add(std::make_unique<BatchNorm>(c.batch, shape, Activation::kRelu, name));
+    network.add(std::make_unique<MaxPool>(c.batch, shape, first ? 1 : 0));
+    shape = {shape.height / 2, shape.width / 2, channels, first ? size_t{1} : size_t{0}};
+  }
+  network.add(std::make_unique<Dense>(c.batch, shape, c.classes, "c"));
+  network.start(RandomStream({11, "network"}));
+  return network;
+}
+
+std::vector<uint16_t> fill(Network* network, const Case& c, size_t images) {
+  RandomStream random({12, "images"});
+  std::vector<uint16_t> labels;
+  for (size_t i = 0; i < images; ++i) {
+    for (size_t y = 0; y < c.height; ++y) {
+      for (size_t k = 0; k < c.width * c.channels; ++k)
+        network->input().row(i, y)[k] = static_cast<float>(random.normal());
+    }
+    labels.push_back(static_cast<uint16_t>(random.below(static_cast<uint32_t>(c.classes))));
+  }
+  return labels;
+}
+
+using Values = std::vector<double>;
+
+Values to_double(const Floats& floats, size_t count) {
+  return {floats.data(), floats.data() + count};
+}
+
+// The same network by plain loops in double precision: the mean loss. `parameters` as the network has them.
+double plain_loss(const Case& c, const std::vector<Values>& parameters, Network& network, size_t images,
+                  const std::vector<uint16_t>& labels) {
+  size_t height = c.height;
+  size_t width = c.width;
+  size_t in = c.channels;
+  std::vector<Values> x(images);
+  for (size_t i = 0; i < images; ++i) {
+    for (size_t y = 0; y < height; ++y)
+      x[i].insert(x[i].end(), network.input().row(i, y), network.input().row(i, y) + width * in);
+  }
+  for (size_t block = 0; block < 2; ++block) {
+    const size_t out = block == 0 ? c.first : c.second;
+    const Values& weights = parameters[5 * block];
+    std::vector<Values> y(images, Values(height * width * out));
+    for (size_t i = 0; i < images; ++i) {
+      for (size_t row = 0; row < height; ++row) {
+        for (size_t column = 0; column < width; ++column) {
+          for (size_t tap = 0; tap < 9; ++tap) {
+            const size_t from_row = row + tap / 3 - 1;  // wraps around where it is outside
+            const size_t from_column = column + tap % 3 - 1;
+            if (from_row >= height || from_column >= width) continue;
+            for (size_t a = 0; a < in; ++a) {
+              for (size_t o = 0; o < out; ++o) {
+                y[i][(row * width + column) * out + o] +=
+                    x[i][(from_row * width + from_column) * in + a] * weights[(tap * in + a) * out + o];
+              }
+            }
+          }
+        }
+      }
+    }
+    const double count = static_cast<double>(images * height * width);
+    for (size_t o = 0; o < out; ++o) {
+      double mean = 0;
+      double variance = 0;
+      for (const Values& image : y) {
+        for (size_t k = o; k < image.size(); k += out) mean += image[k] / count;
+      }
+      for (const Values& image : y) {
+        for (size_t k = o; k < image.size(); k += out)
+          variance += (image[k] - mean) * (image[k] - mean) / count;
+      }
+      for (Values& image : y) {
+        for (size_t k = o; k < image.size(); k += out) {
+          const double normal = (image[k] - mean) / std::sqrt(variance + 1e-5);
+          image[k] = std::max(0.0, normal * parameters[5 * block + 1][o] + parameters[5 * block + 2][o]);
+        }
+      }
+    }
+    for (size_t i = 0; i < images; ++i) {
+      x[i].assign(height / 2 * (width / 2) * out, 0);
+      for (size_t row = 0; row < height / 2; ++row) {
+        for (size_t column = 0; column < width / 2; ++column) {
+          for (size_t o = 0; o < out; ++o) {
+            double most = -1e300;
+            for (size_t k = 0; k < 4; ++k) {
+              const size_t pixel = (2 * row + k / 2) * width + 2 * column + k % 2;
+              most = std::max(most, y[i][pixel * out + o]);
+            }
+            x[i][(row * (width / 2) + column) * out + o] = most;
+          }
+        }
+      }
+    }
+    height /= 2;
+    width /= 2;
+    in = out;
+  }
+  double loss = 0;
+  for (size_t i = 0; i < images; ++i) {
+    Values logits(c.classes);
+    for (size_t k = 0; k < x[i].size(); ++k) {
+      for (size_t o = 0; o < c.classes; ++o) logits[o] += x[i][k] * parameters[10][k * padded(c.classes) + o];
+    }
+    double sum = 0;
+    for (const double logit : logits) sum += std::exp(logit);
+    loss += (std::log(sum) - logits[labels[i]]) / static_cast<double>(images);
+  }
+  return loss;
+}
+
+const Case kCases[] = {{4, 6, 6, 1, 16, 16, 3}, {3, 7, 5, 3, 16, 32, 10}, {1, 8, 8, 2, 32, 16, 2}};
+
+TEST(NetworkTest, GradientsAgreeWithCentralDifferences) {
+  for (const Case& c : kCases) {
+    Network network = make_network(c);
+    const std::vector<uint16_t> labels = fill(&network, c, c.batch);
+    std::vector<Values> values;
+    for (const Parameter* parameter : network.parameters())
+      values.push_back(to_double(parameter->values, parameter->count));
+    const float loss = network.differentiate(labels);
+    EXPECT_NEAR(loss, plain_loss(c, values, network, c.batch, labels), 1e-4);
+    RandomStream random({13, "which"});
+    for (size_t p = 0; p < values.size(); ++p) {
+      const Parameter& parameter = *network.parameters()[p];
+      if (parameter.statistic) continue;
+      for (int trial = 0; trial < 12; ++trial) {
+        const size_t i = random.below(static_cast<uint32_t>(parameter.count));
+        if (p == 10 && i % padded(c.classes) >= c.classes) continue;
+        const double step = 1e-6;
+        const auto at = [&](double change) {
+          std::vector<Values> moved = values;
+          moved[p][i] += change;
+          return plain_loss(c, moved, network, c.batch, labels);
+        };
+        const double expected = (at(step) - at(-step)) / (2 * step);
+        EXPECT_NEAR(parameter.gradient[i], expected, 1e-3 * std::max(0.05, std::fabs(expected)))
+            << parameter.name << " " << i;
+      }
+    }
+  }
+}
+
+TEST(NetworkTest, SameBitsOnEveryInstructionSet) {
+  const std::string before = kernels().name;
+  for (const Case& c : kCases) {
+    std::vector<std::vector<float>> results;
+    for (const Kernels* table : supported_kernels()) {
+      force_kernels(table->name);
+      Network network = make_network(c);
+      const std::vector<uint16_t> labels = fill(&network, c, c.batch);
+      for (int step = 0; step < 3; ++step) {
+        network.differentiate(labels);
+        network.descend(0.1f);
+      }
+      network.predict(c.batch);
+      std::vector<float>& result = results.emplace_back(network.logits(0), network.logits(0) + c.classes);
+      for (const Parameter* parameter : network.parameters())
+        result.insert(result.end(), parameter->values.data(), parameter->values.data() + parameter->count);
+    }
+    for (const auto& result : results) EXPECT_EQ(result, results.front());
+  }
+  force_kernels(before);
+}
+
+TEST(NetworkTest, LearnsABatchByHeart) {
+  const Case& c = kCases[0];
+  Network network = make_network(c);
+  const std::vector<uint16_t> labels = fill(&network, c, c.batch);
+  float loss = 0;
+  for (int step = 0; step < 200; ++step) {
+    loss = network.differentiate(labels);
+    network.descend(0.1f);
+  }
+  EXPECT_LT(loss, 0.05);
+  network.predict(c.batch);  // by the running statistics, which have come close to the batch's
+  for (size_t i = 0; i < c.batch; ++i) {
+    const float* logits = network.logits(i);
+    EXPECT_EQ(std::max_element(logits, logits + c.classes) - logits, labels[i]);
+  }
+}
+
+// A part of a batch is as good as a batch of that size.
+TEST(NetworkTest, PartOfABatch) {
+  Case c = kCases[1];
+  Network small = make_network(c);
+  const std::vector<uint16_t> labels = fill(&small, c, 3);
+  const float expected = small.differentiate(labels);
+  c.batch = 8;
+  Network large = make_network(c);
+  fill(&large, c, 3);
+  EXPECT_EQ(large.differentiate(labels), expected);
+  for (size_t p = 0; p < small.parameters().size(); ++p) {
+    const Parameter& a = *small.parameters()[p];
+    const Parameter& b = *large.parameters()[p];
+    for (size_t i = 0; !a.statistic && i < a.count; ++i) ASSERT_EQ(a.gradient[i], b.gradient[i]) << a.name;
+  }
+}
+
+}  // namespace
+}  // namespace bitfed
