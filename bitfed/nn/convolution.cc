@@ -27,31 +27,29 @@ std::vector<uint32_t> patch_places(size_t batch, const ImageShape& shape) {
 }  // namespace
 
 Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name)
-    : Layer(batch, {input.height, input.width, channels, 0}), input_(input) {
+    : Layer(batch, {input.height, input.width, channels, 0}),
+      input_(input),
+      weights_(name + ".weights", kSide * kSide * input.channels, channels) {
   assert(input.border == 1 && channels % kLanes == 0);
-  weights_.name = name + ".weights";
-  weights_.count = kSide * kSide * input.channels * channels;
-  weights_.values = Floats(weights_.count);
-  weights_.gradient = Floats(weights_.count);
   pixels_ = patch_places(batch, input);
   if (input.channels % kLanes != 0) return;  // a first layer: nobody asks for its input's gradient
   bordered_ = Images(batch, {input.height, input.width, channels, 1});
   gradient_pixels_ = patch_places(batch, bordered_.shape());
-  turned_ = Floats(weights_.count);
+  turned_ = Floats(weights_.count());
 }
 
 void Convolution::start(RandomStream random) {
   const double limit = 1 / std::sqrt(static_cast<double>(kSide * kSide * input_.channels));
-  for (size_t i = 0; i < weights_.count; ++i)
-    weights_.values[i] = static_cast<float>(limit * (2 * random.uniform() - 1));
+  for (size_t i = 0; i < weights_.count(); ++i)
+    weights_.values.values[i] = static_cast<float>(limit * (2 * random.uniform() - 1));
 }
 
 void Convolution::forward(const Images& input, size_t images, Pass /*pass*/) {
   const size_t channels = output_.shape().channels;
   const size_t depth = kSide * input_.channels;
   neural_kernels().multiply_gathered({input.data(), pixels_.data(), true, false, kSide, input_.row_floats(),
-                                      weights_.values.data(), channels, depth * channels, output_.data(),
-                                      channels, images * input_.pixels(), channels, depth});
+                                      weights_.values.values.data(), channels, depth * channels,
+                                      output_.data(), channels, images * input_.pixels(), channels, depth});
 }
 
 void Convolution::weight_gradient(const Images& input, size_t images) {
@@ -65,7 +63,7 @@ void Convolution::weight_gradient(const Images& input, size_t images) {
           {input.data() + first * input_.image_floats() + y * input_.row_floats(), pixels_.data(), false,
            first > 0, std::min(chunk, images - first), input_.image_floats(),
            output_gradient_.data() + first * image_floats, channels, image_floats,
-           weights_.gradient.data() + y * rows * channels, channels, rows, channels, input_.pixels()});
+           weights_.gradient.values.data() + y * rows * channels, channels, rows, channels, input_.pixels()});
     }
   }
 }
@@ -75,7 +73,7 @@ void Convolution::input_gradient(size_t images, Images* gradient) {
   const size_t in = input_.channels;
   const size_t out = output_.shape().channels;
   for (size_t tap = 0; tap < kSide * kSide; ++tap) {
-    kernels.transpose(weights_.values.data() + tap * in * out, in, out,
+    kernels.transpose(weights_.values.values.data() + tap * in * out, in, out,
                       turned_.data() + (kSide * kSide - 1 - tap) * in * out, in);
   }
   const ImageShape& shape = output_.shape();

@@ -9,35 +9,33 @@ Dense::Dense(size_t batch, const ImageShape& input, size_t units, const std::str
     : Layer(batch, {1, 1, padded(units), 0}),
       inputs_(input.image_floats()),
       units_(units),
+      weights_(name + ".weights", input.image_floats(), units),
       transposed_(padded(units), input.image_floats()) {
   assert(input.border == 0 && inputs_ % kLanes == 0);
-  weights_.name = name + ".weights";
-  weights_.count = inputs_ * padded(units);
-  weights_.values = Floats(weights_.count);
-  weights_.gradient = Floats(weights_.count);
 }
 
 void Dense::start(RandomStream random) {
   const double limit = 1 / std::sqrt(static_cast<double>(inputs_));
   for (size_t i = 0; i < inputs_; ++i) {
     for (size_t unit = 0; unit < units_; ++unit)
-      weights_.values[i * padded(units_) + unit] = static_cast<float>(limit * (2 * random.uniform() - 1));
+      weights_.values.row(i)[unit] = static_cast<float>(limit * (2 * random.uniform() - 1));
   }
 }
 
 void Dense::forward(const Images& input, size_t images, Pass /*pass*/) {
   const size_t stride = padded(units_);
-  neural_kernels().multiply({input.data(), inputs_, 1, weights_.values.data(), stride, output_.data(), stride,
-                             images, stride, inputs_});
+  neural_kernels().multiply({input.data(), inputs_, 1, weights_.values.values.data(), stride, output_.data(),
+                             stride, images, stride, inputs_});
 }
 
 void Dense::backward(const Images& input, size_t images, Images* input_gradient) {
   const NeuralKernels& kernels = neural_kernels();
   const size_t stride = padded(units_);
-  kernels.multiply({input.data(), 1, inputs_, output_gradient_.data(), stride, weights_.gradient.data(),
-                    stride, inputs_, stride, images});
+  kernels.multiply({input.data(), 1, inputs_, output_gradient_.data(), stride,
+                    weights_.gradient.values.data(), stride, inputs_, stride, images});
   if (input_gradient == nullptr) return;
-  kernels.transpose(weights_.values.data(), inputs_, stride, transposed_.values.data(), transposed_.stride);
+  kernels.transpose(weights_.values.values.data(), inputs_, stride, transposed_.values.data(),
+                    transposed_.stride);
   kernels.multiply({output_gradient_.data(), stride, 1, transposed_.values.data(), transposed_.stride,
                     input_gradient->data(), inputs_, images, inputs_, units_});
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,13 +9,23 @@
 
 namespace bitfed {
 
-// Numbers that training changes, or, with `statistic`, that it gathers.
+// Numbers that training changes, or, if it is a statistic, that it gathers; rows are padded to whole lanes.
 struct Parameter {
+  Parameter(std::string of, size_t row_count, size_t column_count, bool is_statistic = false)
+      : name(std::move(of)),
+        values(row_count, column_count),
+        gradient(is_statistic ? Matrix() : Matrix(row_count, column_count)),
+        statistic(is_statistic) {}
+
   std::string name;
-  size_t count = 0;
-  Floats values;
-  Floats gradient;  // empty for a statistic
-  bool statistic = false;
+  Matrix values;
+  Matrix gradient;  // empty for a statistic
+  bool statistic;
+
+  size_t count() const { return values.rows * values.columns; }
+  // Without padding, row by row.
+  std::vector<float> numbers() const;
+  void assign(std::span<const float> numbers);
 };
 
 // Training takes batch norm's statistics from the batch, prediction the running ones.

@@ -51,8 +51,8 @@ float Network::differentiate(std::span<const uint16_t> labels) {
 void Network::descend(float rate) {
   for (Parameter* parameter : parameters()) {
     if (!parameter->statistic) {
-      neural_kernels().descend(parameter->values.data(), parameter->gradient.data(), parameter->values.size(),
-                               rate);
+      neural_kernels().descend(parameter->values.values.data(), parameter->gradient.values.data(),
+                               parameter->values.values.size(), rate);
     }
   }
 }

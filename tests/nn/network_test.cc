@@ -52,8 +52,9 @@ std::vector<uint16_t> fill(Network* network, const Case& c, size_t images) {
 
 using Values = std::vector<double>;
 
-Values to_double(const Floats& floats, size_t count) {
-  return {floats.data(), floats.data() + count};
+// With the padding of its rows.
+Values to_double(const Floats& floats) {
+  return {floats.data(), floats.data() + floats.size()};
 }
 
 // The same network by plain loops in double precision: the mean loss. `parameters` as the network has them.
@@ -146,7 +147,7 @@ TEST(NetworkTest, GradientsAgreeWithCentralDifferences) {
     const std::vector<uint16_t> labels = fill(&network, c, c.batch);
     std::vector<Values> values;
     for (const Parameter* parameter : network.parameters())
-      values.push_back(to_double(parameter->values, parameter->count));
+      values.push_back(to_double(parameter->values.values));
     const float loss = network.differentiate(labels);
     EXPECT_NEAR(loss, plain_loss(c, values, network, c.batch, labels), 1e-4);
     RandomStream random({13, "which"});
@@ -154,7 +155,7 @@ TEST(NetworkTest, GradientsAgreeWithCentralDifferences) {
       const Parameter& parameter = *network.parameters()[p];
       if (parameter.statistic) continue;
       for (int trial = 0; trial < 12; ++trial) {
-        const size_t i = random.below(static_cast<uint32_t>(parameter.count));
+        const size_t i = random.below(static_cast<uint32_t>(parameter.values.values.size()));
         if (p == 10 && i % padded(c.classes) >= c.classes) continue;
         const double step = 1e-6;
         const auto at = [&](double change) {
@@ -163,7 +164,7 @@ TEST(NetworkTest, GradientsAgreeWithCentralDifferences) {
           return plain_loss(c, moved, network, c.batch, labels);
         };
         const double expected = (at(step) - at(-step)) / (2 * step);
-        EXPECT_NEAR(parameter.gradient[i], expected, 1e-3 * std::max(0.05, std::fabs(expected)))
+        EXPECT_NEAR(parameter.gradient.values[i], expected, 1e-3 * std::max(0.05, std::fabs(expected)))
             << parameter.name << " " << i;
       }
     }
@@ -184,8 +185,10 @@ TEST(NetworkTest, SameBitsOnEveryInstructionSet) {
       }
       network.predict(c.batch);
       std::vector<float>& result = results.emplace_back(network.logits(0), network.logits(0) + c.classes);
-      for (const Parameter* parameter : network.parameters())
-        result.insert(result.end(), parameter->values.data(), parameter->values.data() + parameter->count);
+      for (const Parameter* parameter : network.parameters()) {
+        const std::vector<float> numbers = parameter->numbers();
+        result.insert(result.end(), numbers.begin(), numbers.end());
+      }
     }
     for (const auto& result : results) EXPECT_EQ(result, results.front());
   }
@@ -222,7 +225,8 @@ TEST(NetworkTest, PartOfABatch) {
   for (size_t p = 0; p < small.parameters().size(); ++p) {
     const Parameter& a = *small.parameters()[p];
     const Parameter& b = *large.parameters()[p];
-    for (size_t i = 0; !a.statistic && i < a.count; ++i) ASSERT_EQ(a.gradient[i], b.gradient[i]) << a.name;
+    for (size_t i = 0; !a.statistic && i < a.count(); ++i)
+      ASSERT_EQ(a.gradient.values[i], b.gradient.values[i]) << a.name;
   }
 }
 
