@@ -4,10 +4,13 @@
 #include <cassert>
 #include <cmath>
 
+#include "bitfed/base/error.h"
+
 namespace bitfed {
 namespace {
 
-constexpr double kOne = 0x1p40;
+constexpr double kOne = 0x1p64;
+constexpr uint64_t kMostWeight = uint64_t{1} << 40;
 
 }  // namespace
 
@@ -17,10 +20,12 @@ bool ExactMean::fits(std::span<const float> values) {
 }
 
 void ExactMean::add(std::span<const float> values, uint32_t weight) {
+  if (weight_ + weight > kMostWeight)
+    throw input_error("the clients' samples sum up to more than {}", kMostWeight);
   if (sums_.empty()) sums_.resize(values.size());
   assert(sums_.size() == values.size());
   for (size_t i = 0; i < values.size(); ++i)
-    sums_[i] += Sum{std::llrint(static_cast<double>(values[i]) * kOne)} * weight;
+    sums_[i] += static_cast<Sum>(std::rint(static_cast<double>(values[i]) * kOne)) * weight;
   weight_ += weight;
 }
 

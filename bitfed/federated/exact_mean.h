@@ -7,13 +7,15 @@
 namespace bitfed {
 
 // The weighted mean of vectors of floats, one vector at a time in any order and in memory for one: the sums
-// are of integers, so that the order of arrival cannot change a bit. Values are taken as multiples of 2^-40
-// and must lie within ±2^22: what a network's parameters are, to a precision that a float near them has not.
+// are of integers, so that the order of arrival cannot change a bit. Values are taken as multiples of 2^-64
+// (a float of 2^-41 or more is one) and must lie within ±2^22; weights must not sum up to more than 2^40. The
+// mean of a single vector is that vector.
 class ExactMean {
  public:
   static constexpr float kLargest = 4194304;
 
-  // Checks nothing but the size, which the first vector sets; see fits().
+  // The first vector sets the size; for the values see fits(). An input_error where the weights become too
+  // many, as they would if clients lied about their samples.
   void add(std::span<const float> values, uint32_t weight);
   static bool fits(std::span<const float> values);  // finite, and within the range
 

@@ -3,6 +3,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/nn/mlp_model.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
+#include "bitfed/zoo/network_model.h"
 
 namespace bitfed {
 
@@ -13,6 +14,8 @@ const std::vector<ModelEntry>& models() {
       {"ctm-composite",
        "several convolutional machines, each with its own booleanizing and patch, voting together"},
       {"mlp", "multilayer perceptron with batch norm, weights and activations of one bit; for tables"},
+      {"cnn4",
+       "four 3 x 3 convolutions with batch norm and pooling, and a dense layer; real-valued, for images"},
   };
   return kModels;
 }
@@ -28,7 +31,8 @@ std::unique_ptr<Model> load_model(const State& state, std::string_view source) {
   const std::string& kind = state.text("bitfed.kind");
   if (kind == "tsetlin") return tsetlin_model_from_state(state, source);
   if (kind == "mlp") return mlp_model_from_state(state, source);
-  throw input_error("{}: metadata 'bitfed.kind': found '{}', expected tsetlin or mlp", source, kind);
+  if (kind == "network") return network_model_from_state(state, source);
+  throw input_error("{}: metadata 'bitfed.kind': found '{}', expected tsetlin, mlp or network", source, kind);
 }
 
 }  // namespace bitfed

@@ -52,7 +52,8 @@ TEST(Zoo, RefusesNewerVersionsAndUnknownKinds) {
   }
   State unknown = constant_model();
   unknown.metadata["bitfed.kind"] = "forest";
-  EXPECT_EQ(refusal(unknown), "model.safetensors: metadata 'bitfed.kind': found 'forest', expected tsetlin or mlp");
+  EXPECT_EQ(refusal(unknown),
+            "model.safetensors: metadata 'bitfed.kind': found 'forest', expected tsetlin, mlp or network");
   unknown.metadata.erase("bitfed.kind");
   EXPECT_THAT(refusal(unknown), HasSubstr("metadata 'bitfed.kind' is missing"));
   State cut = constant_model();
@@ -67,7 +68,7 @@ TEST(Zoo, EveryModelIsListedOnceWithALine) {
     EXPECT_FALSE(entry.description.empty());
     EXPECT_EQ(entry.description.find('\n'), std::string::npos);
   }
-  EXPECT_EQ(names, (std::set<std::string>{"tm", "ctm", "ctm-composite", "mlp"}));
+  EXPECT_EQ(names, (std::set<std::string>{"tm", "ctm", "ctm-composite", "mlp", "cnn4"}));
 }
 
 }  // namespace

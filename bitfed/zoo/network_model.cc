@@ -1,0 +1,151 @@
+#include "bitfed/zoo/network_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "bitfed/base/error.h"
+#include "bitfed/model/json_fields.h"
+
+namespace bitfed {
+namespace {
+
+constexpr size_t kBatch = 64;
+constexpr size_t kGrain = 512;
+
+// Names and shapes of the parameters: those of a network for a single image.
+Network prototype_of(const NetworkSpec& spec) {
+  return make_network(spec, 1, RandomStream({.purpose = "prototype"}));
+}
+
+std::vector<float> channel_numbers(const nlohmann::json& object, const char* name, size_t count,
+                                   std::string_view source) {
+  const nlohmann::json& field = json_field(object, name, source);
+  std::vector<float> numbers;
+  for (const nlohmann::json& value : field) {
+    if (value.is_number()) numbers.push_back(value.get<float>());
+  }
+  const bool finite =
+      std::all_of(numbers.begin(), numbers.end(), [](float number) { return std::isfinite(number); });
+  if (!field.is_array() || field.size() != count || numbers.size() != count || !finite)
+    throw input_error("{}: field '{}': expected {} finite numbers", source, name, count);
+  return numbers;
+}
+
+NetworkSpec spec_from_state(const State& state, std::string_view source) {
+  const nlohmann::json described = parse_json(state.text("bitfed.network"), source);
+  const auto length = [&](const char* name, int64_t least, int64_t most) {
+    return static_cast<uint32_t>(json_integer(described, name, least, most, source));
+  };
+  NetworkSpec spec;
+  spec.name = json_text(described, "name", source);
+  if (!is_network(spec.name))
+    throw input_error("{}: field 'name': found '{}', expected cnn4", source, spec.name);
+  spec.width = length("width", kLanes, 1024);
+  spec.height = length("height", 16, 1024);
+  spec.image_width = length("image_width", 16, 1024);
+  spec.channels = length("channels", 1, 64);
+  spec.classes = length("classes", 1, UINT16_MAX);
+  if (spec.width % kLanes != 0)
+    throw input_error("{}: field 'width': found {}, expected a multiple of {}", source, spec.width, kLanes);
+  spec.mean = channel_numbers(described, "mean", spec.channels, source);
+  spec.deviation = channel_numbers(described, "deviation", spec.channels, source);
+  if (std::any_of(spec.deviation.begin(), spec.deviation.end(), [](float value) { return value <= 0; }))
+    throw input_error("{}: field 'deviation': expected numbers above 0", source);
+  return spec;
+}
+
+}  // namespace
+
+NetworkParameters parameters_of(Network& network) {
+  NetworkParameters parameters;
+  for (const Parameter* parameter : network.parameters()) parameters.push_back(parameter->numbers());
+  return parameters;
+}
+
+void assign_parameters(const NetworkParameters& parameters, Network* network) {
+  const std::vector<Parameter*> own = network->parameters();
+  for (size_t i = 0; i < own.size(); ++i) own[i]->assign(parameters[i]);
+}
+
+void add_parameters(const NetworkSpec& spec, const NetworkParameters& parameters, State* state) {
+  Network network = prototype_of(spec);
+  const std::vector<Parameter*> shapes = network.parameters();
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    state->add(shapes[i]->name, {shapes[i]->values.rows, shapes[i]->values.columns}, parameters[i]);
+  }
+}
+
+NetworkParameters read_parameters(const NetworkSpec& spec, const State& state) {
+  Network network = prototype_of(spec);
+  NetworkParameters parameters;
+  for (const Parameter* shape : network.parameters()) {
+    parameters.push_back(state.values<float>(shape->name, {shape->values.rows, shape->values.columns}));
+    const std::vector<float>& numbers = parameters.back();
+    const bool variance = shape->name.ends_with(".variance");
+    const auto fine = [&](float number) { return std::isfinite(number) && (!variance || number >= 0); };
+    if (!std::all_of(numbers.begin(), numbers.end(), fine)) {
+      throw input_error("{}: tensor '{}': expected finite numbers{}", state.source(), shape->name,
+                        variance ? " from 0 on" : "");
+    }
+  }
+  return parameters;
+}
+
+std::vector<float> NetworkModel::scores(const Dataset& dataset, ThreadPool& pool) const {
+  if (dataset.height != spec_.height || dataset.width != spec_.image_width ||
+      dataset.channels != spec_.channels) {
+    throw input_error("{}: images of {} x {} x {}, expected {} x {} x {} as the model was trained on",
+                      dataset.name, dataset.height, dataset.width, dataset.channels, spec_.height,
+                      spec_.image_width, spec_.channels);
+  }
+  const size_t classes = class_count();
+  std::vector<float> scores(dataset.size() * classes);
+  pool.for_ranges(dataset.size(), kGrain, [&](size_t begin, size_t end) {
+    Network network = make_network(spec_, kBatch, RandomStream({.purpose = "prediction"}));
+    assign_parameters(parameters_, &network);
+    for (size_t first = begin; first < end; first += kBatch) {
+      const size_t images = std::min(kBatch, end - first);
+      for (size_t i = 0; i < images; ++i) load_image(spec_, dataset.image(first + i), i, &network);
+      network.predict(images);
+      for (size_t i = 0; i < images; ++i)
+        std::copy_n(network.logits(i), classes, &scores[(first + i) * classes]);
+    }
+  });
+  return scores;
+}
+
+State NetworkModel::state() const {
+  State state;
+  add_parameters(spec_, parameters_, &state);
+  state.metadata["bitfed.format"] = "1";
+  state.metadata["bitfed.kind"] = "network";
+  state.metadata["bitfed.network"] = nlohmann::json({{"name", spec_.name},
+                                                     {"width", spec_.width},
+                                                     {"height", spec_.height},
+                                                     {"image_width", spec_.image_width},
+                                                     {"channels", spec_.channels},
+                                                     {"classes", spec_.classes},
+                                                     {"mean", spec_.mean},
+                                                     {"deviation", spec_.deviation}})
+                                         .dump();
+  return state;
+}
+
+// As the papers count: four bytes for each number that training changes, not for running statistics.
+ModelCosts NetworkModel::costs() const {
+  Network network = prototype_of(spec_);
+  ModelCosts costs;
+  for (const Parameter* parameter : network.parameters())
+    costs.bytes += parameter->statistic ? 0 : sizeof(float) * parameter->count();
+  costs.flops = network_flops(spec_);
+  return costs;
+}
+
+std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::string_view source) {
+  NetworkSpec spec = spec_from_state(state, source);
+  NetworkParameters parameters = read_parameters(spec, state);
+  return std::make_unique<NetworkModel>(std::move(spec), std::move(parameters));
+}
+
+}  // namespace bitfed

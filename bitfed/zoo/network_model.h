@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "bitfed/model/model.h"
+#include "bitfed/zoo/network_zoo.h"
+
+namespace bitfed {
+
+// The numbers of a network's parameters, in their order; rows without padding.
+using NetworkParameters = std::vector<std::vector<float>>;
+
+NetworkParameters parameters_of(Network& network);
+void assign_parameters(const NetworkParameters& parameters, Network* network);
+
+// As tensors named `prefix` + the parameter's name, and back; anything that does not fit the network, or is
+// not finite, is an input_error.
+void add_parameters(const NetworkSpec& spec, const NetworkParameters& parameters, State* state);
+NetworkParameters read_parameters(const NetworkSpec& spec, const State& state);
+
+// A trained network with real weights.
+class NetworkModel : public Model {
+ public:
+  NetworkModel(NetworkSpec spec, NetworkParameters parameters)
+      : spec_(std::move(spec)), parameters_(std::move(parameters)) {}
+
+  const NetworkSpec& spec() const { return spec_; }
+  size_t class_count() const override { return spec_.classes; }
+  std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const override;
+  State state() const override;
+  ModelCosts costs() const override;
+
+ private:
+  NetworkSpec spec_;
+  NetworkParameters parameters_;
+};
+
+// The inverse of state(); trusts nothing.
+std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::string_view source);
+
+}  // namespace bitfed

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bitfed/base/config.h"
+#include "bitfed/data/dataset.h"
+#include "bitfed/nn/network.h"
+
+namespace bitfed {
+
+// A convolutional network by name: what a recipe's [model] says and the data adds.
+struct NetworkSpec {
+  std::string name = "cnn4";
+  uint32_t width = 32;  // channels of the first layer
+  uint32_t height = 0;  // of the images
+  uint32_t image_width = 0;
+  uint32_t channels = 0;
+  uint32_t classes = 0;
+  std::vector<float> mean;  // a channel's, of pixels from 0 to 1; inputs are (pixel - mean) / deviation
+  std::vector<float> deviation;
+
+  bool operator==(const NetworkSpec&) const = default;
+};
+
+// Whether the recipe's model is one of these.
+bool is_network(const std::string& model);
+
+// Reads [model] name and width. An input_error for tables, and for images too small for the pools.
+NetworkSpec read_network(const Config& recipe, const Dataset& prototype);
+
+// The network, its parameters fresh.
+//   cnn4: four times [convolution 3 x 3, batch norm, ReLU, max pool], each twice as wide as the one before,
+//   then a dense layer without bias.
+Network make_network(const NetworkSpec& spec, size_t batch, const RandomStream& random);
+
+// Puts an image into its place of the batch.
+void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network);
+
+// Multiplications and additions of one prediction, by the papers' count: twice the multiply-adds of
+// convolutions and dense layers.
+uint64_t network_flops(const NetworkSpec& spec);
+
+}  // namespace bitfed

@@ -1,0 +1,170 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "bitfed/zoo/network_model.h"
+#include "tests/base/error_text.h"
+#include "tests/federated/hand_made.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr const char* kRecipe =
+    "[model]\nname = \"cnn4\"\nwidth = 16\n[method]\nname = \"fedavg\"\n[client]\nepochs = 2\nbatch = 8\n"
+    "halve_from = 3\nhalve_every = 2\n";
+
+Dataset some_images(size_t count) {
+  RandomStream random({8, "images"});
+  Dataset data;
+  data.name = "some";
+  data.height = data.width = 16;
+  data.channels = 1;
+  data.class_names = {"dark", "light"};
+  for (size_t i = 0; i < count; ++i) {
+    data.labels.push_back(static_cast<uint16_t>(i % 2));
+    for (size_t k = 0; k < 256; ++k)
+      data.pixels.push_back(static_cast<uint8_t>(random.below(128) + (i % 2) * 100));
+  }
+  return data;
+}
+
+NetworkSpec spec() {
+  return read_network(Config::parse(kRecipe, "recipe.toml"), some_images(0));
+}
+
+ClientContext context_of(uint64_t seed) {
+  return {RandomStream({seed, "client"}), {}, [](double) {}, [](uint64_t) {}, {}, {}};
+}
+
+NetworkParameters all_at(float value) {
+  Network network = make_network(spec(), 1, RandomStream({1, "x"}));
+  NetworkParameters parameters = parameters_of(network);
+  for (auto& numbers : parameters) std::fill(numbers.begin(), numbers.end(), value);
+  return parameters;
+}
+
+State upload_of(float value, uint32_t samples) {
+  State state;
+  state.add_scalar<uint32_t>("samples", samples);
+  add_parameters(spec(), all_at(value), &state);
+  return state;
+}
+
+TEST(FedAvgTest, MeanBySamples) {
+  const auto server = hand_made::method_of(kRecipe, some_images(0))->make_server();
+  server->accept(0, upload_of(1, 30));
+  server->accept(1, upload_of(5, 10));
+  server->finish_round(1);
+  EXPECT_EQ(read_parameters(spec(), server->broadcast(2)), all_at(2));
+}
+
+TEST(FedAvgTest, TheRateIsHalved) {
+  const auto server = hand_made::method_of(kRecipe, some_images(0))->make_server();
+  const auto rate = [&](uint32_t round) { return server->broadcast(round).scalar<float>("learning_rate"); };
+  EXPECT_FLOAT_EQ(rate(1), 0.1f);
+  EXPECT_FLOAT_EQ(rate(2), 0.1f);
+  EXPECT_FLOAT_EQ(rate(3), 0.05f);
+  EXPECT_FLOAT_EQ(rate(4), 0.05f);
+  EXPECT_FLOAT_EQ(rate(5), 0.025f);
+}
+
+// A round of one client is training on its data, bit for bit.
+TEST(FedAvgTest, OneClientIsCentralisedTraining) {
+  const auto method = hand_made::method_of(kRecipe, some_images(0), 3);
+  const auto server = method->make_server();
+  const Dataset data = some_images(20);
+  const State broadcast = server->broadcast(1);
+  server->accept(0, decode(encode(method->make_client()->train(broadcast, data, context_of(4))), "upload"));
+  server->finish_round(1);
+
+  Network network = make_network(spec(), 8, RandomStream({1, "any"}));
+  assign_parameters(read_parameters(spec(), broadcast), &network);
+  std::vector<uint32_t> order(20);
+  std::iota(order.begin(), order.end(), 0u);
+  RandomStream random = RandomStream({4, "client"}).substream(0);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    random.shuffle(std::span(order));
+    for (size_t first = 0; first < 20; first += 8) {
+      std::vector<uint16_t> labels;
+      for (size_t i = first; i < std::min<size_t>(first + 8, 20); ++i) {
+        load_image(spec(), data.image(order[i]), i - first, &network);
+        labels.push_back(data.labels[order[i]]);
+      }
+      network.differentiate(labels);
+      network.descend(0.1f);
+    }
+  }
+  EXPECT_EQ(read_parameters(spec(), server->broadcast(2)), parameters_of(network));
+}
+
+TEST(FedAvgTest, LearnsDarkFromLight) {
+  const auto method = hand_made::method_of(kRecipe, some_images(0), 3);
+  const auto server = method->make_server();
+  const Dataset data = some_images(40);
+  for (uint32_t round = 1; round <= 3; ++round) {
+    server->accept(0, method->make_client()->train(server->broadcast(round), data, context_of(round)));
+    server->finish_round(round);
+  }
+  ThreadPool pool(1);
+  EXPECT_EQ(predict(*server->model(), data, pool), data.labels);
+}
+
+TEST(FedAvgTest, SavedAndRestored) {
+  const auto method = hand_made::method_of(kRecipe, some_images(0));
+  const auto server = method->make_server();
+  server->accept(0, upload_of(0.25f, 1));
+  server->finish_round(1);
+  const auto other = method->make_server();
+  other->restore(decode(encode(server->save()), "saved"));
+  EXPECT_EQ(other->broadcast(2), server->broadcast(2));
+  EXPECT_EQ(other->model()->state(), server->model()->state());
+}
+
+TEST(FedAvgTest, RefusesHostileUploads) {
+  const auto server = hand_made::method_of(kRecipe, some_images(0))->make_server();
+  const auto refused = [&](const State& upload) { return error_text([&] { server->accept(0, upload); }); };
+  EXPECT_THAT(refused(upload_of(1, 0)), HasSubstr("found 0, expected at least 1"));
+  EXPECT_THAT(refused(upload_of(NAN, 3)), HasSubstr("expected finite numbers"));
+  EXPECT_THAT(refused(upload_of(1e30f, 3)), HasSubstr("beyond"));
+  EXPECT_THAT(refused(State()), HasSubstr("samples"));
+}
+
+TEST(FedAvgTest, ADivergingRateIsSaid) {
+  const auto method = hand_made::method_of(std::string(kRecipe) + "learning_rate = 1000\n", some_images(0));
+  const auto server = method->make_server();
+  std::string said;
+  for (uint32_t round = 1; round <= 20 && said.empty(); ++round) {
+    said = error_text(
+        [&] {
+          server->accept(
+              0, method->make_client()->train(server->broadcast(round), some_images(40), context_of(1)));
+          server->finish_round(round);
+        },
+        Error::Kind::kFailure);
+  }
+  // Batch norm may hold it together; what may not happen is a model of numbers that are not finite.
+  if (!said.empty()) {
+    EXPECT_THAT(said, HasSubstr("lower client.learning_rate"));
+  }
+  for (const auto& numbers : read_parameters(spec(), server->save())) {
+    for (const float number : numbers) ASSERT_TRUE(std::isfinite(number));
+  }
+}
+
+// A client with a single image, and a batch that ends with one.
+TEST(FedAvgTest, SingleImages) {
+  const auto method = hand_made::method_of(kRecipe, some_images(0));
+  const auto server = method->make_server();
+  for (const size_t count : {1u, 9u}) {
+    const State upload =
+        method->make_client()->train(server->broadcast(1), some_images(count), context_of(1));
+    EXPECT_NO_THROW(server->accept(0, upload)) << count;
+  }
+}
+
+}  // namespace
+}  // namespace bitfed
