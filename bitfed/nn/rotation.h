@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+
+#include "bitfed/nn/matrix.h"
+
+namespace bitfed {
+
+// The rotation of a layer's filters (FedBNN; Lin et al., "Rotated binary neural network", NeurIPS 2020): a
+// filter of n numbers is seen as a matrix of `rows` x `columns`, and turned by one orthogonal matrix from
+// either side, R1' W R2. Both are shared by all filters of the layer.
+struct FilterShape {
+  size_t rows;
+  size_t columns;  // rows * columns = n, rows <= columns, as near to each other as they can be
+
+  explicit FilterShape(size_t n);
+};
+
+// Filters, one after the other, each as a matrix with padded rows.
+struct Filters {
+  Filters() : shape(1) {}
+  Filters(size_t filter_count, size_t n)
+      : shape(n),
+        count(filter_count),
+        stride(padded(shape.columns)),
+        values(filter_count * shape.rows * stride) {}
+
+  size_t filter_floats() const { return shape.rows * stride; }
+  float* filter(size_t f) { return values.data() + f * filter_floats(); }
+  const float* filter(size_t f) const { return values.data() + f * filter_floats(); }
+
+  FilterShape shape;
+  size_t count = 0;
+  size_t stride = 0;
+  Floats values;
+};
+
+// turned = R1' W R2 of every filter, or back, R1 W R2'. `scratch` has the shape of both.
+void rotate(const Filters& filters, const Matrix& r1, const Matrix& r2, Filters* scratch, Filters* turned);
+void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, Filters* scratch,
+                 Filters* turned);
+
+// The orthogonal matrix nearest to a square one, U V' of its singular value decomposition U S V', by Newton
+// and Schulz: products alone. A matrix of zeros gives the identity.
+Matrix polar_factor(const Matrix& matrix);
+
+// Some rounds of: B = sign(R1' W R2); R1 and R2 in turn such that the turned filters are nearest to their
+// signs.
+void optimise_rotation(const Filters& filters, size_t iterations, Matrix* r1, Matrix* r2);
+
+}  // namespace bitfed

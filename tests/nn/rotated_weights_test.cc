@@ -1,0 +1,164 @@
+#include "bitfed/nn/rotated_weights.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace bitfed {
+namespace {
+
+// The antiderivative of the surrogate's slope: what the sign stands for when gradients are taken.
+double smooth_sign(double x, const Surrogate& s) {
+  const double edge = std::sqrt(2.0) / s.t;
+  if (std::fabs(x) >= edge) return x > 0 ? s.k : -s.k;
+  return s.k * (std::sqrt(2.0) * s.t * x - (x > 0 ? 1 : -1) * s.t * s.t * x * x / 2);
+}
+
+TEST(SurrogateTest, BySlopesAndSchedule) {
+  EXPECT_FLOAT_EQ(Surrogate::of_weights(0).t, 0.01f);
+  EXPECT_FLOAT_EQ(Surrogate::of_weights(0).k, 100.0f);
+  EXPECT_FLOAT_EQ(Surrogate::of_weights(1).t, 10.0f);
+  EXPECT_FLOAT_EQ(Surrogate::of_weights(1).k, 1.0f);
+  EXPECT_FLOAT_EQ(Surrogate::of_activations(0.2).t, 1.0f);
+  const Surrogate s{2, 1.5f};
+  for (const double x : {-0.9, -0.3, 0.1, 0.5, 0.8}) {
+    const double expected = (smooth_sign(x + 1e-6, s) - smooth_sign(x - 1e-6, s)) / 2e-6;
+    EXPECT_NEAR(s.slope(static_cast<float>(x)), expected, 1e-4);
+  }
+}
+
+struct Values {
+  std::vector<std::vector<double>> local;  // a row a filter
+  double lambda;
+  std::vector<double> theta;
+  double gamma;
+};
+
+std::vector<double> standardised(std::vector<double> w) {
+  double mean = 0;
+  double squares = 0;
+  for (const double x : w) mean += x / static_cast<double>(w.size());
+  for (const double x : w) squares += (x - mean) * (x - mean) / static_cast<double>(w.size());
+  for (double& x : w) x = (x - mean) / std::sqrt(squares);
+  return w;
+}
+
+// The sum of gradient * smooth sign of v, in double precision.
+double objective(const Values& values, const std::vector<std::vector<double>>& server, const Matrix& r1,
+                 const Matrix& r2, const Matrix& gradient, const Surrogate& surrogate) {
+  const size_t a = r1.rows;
+  const size_t b = r2.rows;
+  double sum = 0;
+  for (size_t f = 0; f < values.local.size(); ++f) {
+    std::vector<double> w(a * b);
+    for (size_t i = 0; i < w.size(); ++i)
+      w[i] = values.lambda * values.local[f][i] + (1 - values.lambda) * server[f][i];
+    w = standardised(w);
+    const std::vector<double> of_server = standardised(server[f]);
+    const double alpha = std::fabs(std::sin(values.theta[f]));
+    const double beta = std::fabs(std::sin(values.gamma));
+    for (size_t i = 0; i < a; ++i) {
+      for (size_t j = 0; j < b; ++j) {
+        double turned = 0;
+        for (size_t k = 0; k < a; ++k) {
+          for (size_t l = 0; l < b; ++l)
+            turned += static_cast<double>(r1.row(k)[i]) * w[k * b + l] * r2.row(l)[j];
+        }
+        const double own = w[i * b + j];
+        const double v = own + alpha * (turned - own) + beta * (of_server[i * b + j] - own);
+        sum += gradient.row(i * b + j)[f] * smooth_sign(v, surrogate);
+      }
+    }
+  }
+  return sum;
+}
+
+TEST(RotatedWeightsTest, GradientsAgreeWithCentralDifferences) {
+  for (const double part : {0.3, 0.75}) {
+    const size_t filters = 16;
+    const size_t inputs = 18;
+    RotatedWeights layer(filters, inputs, {}, "x");
+    layer.start(RandomStream({1, "start"}));
+    layer.begin_round();
+    layer.begin_epoch(1, part);
+    std::vector<Parameter*> parameters = layer.parameters();  // weights, theta, r1, r2, lambda, gamma
+    Parameter& weights = *parameters[0];
+    std::vector<std::vector<double>> server(filters);
+    RandomStream random({2, "moved"});
+    for (size_t f = 0; f < filters; ++f) {
+      for (size_t i = 0; i < inputs; ++i) {
+        server[f].push_back(weights.values.row(f)[i]);
+        weights.values.row(f)[i] += static_cast<float>(0.05 * random.normal());
+      }
+    }
+    Matrix signs(inputs, filters);
+    layer.forward(&signs);
+    Matrix gradient(inputs, filters);
+    for (size_t i = 0; i < inputs; ++i) {
+      for (size_t f = 0; f < filters; ++f) gradient.row(i)[f] = static_cast<float>(random.normal());
+    }
+    layer.backward(gradient);
+
+    Values values;
+    for (size_t f = 0; f < filters; ++f) {
+      values.local.emplace_back(weights.values.row(f), weights.values.row(f) + inputs);
+      values.theta.push_back(parameters[1]->values.row(0)[f]);
+    }
+    values.lambda = parameters[4]->values.row(0)[0];
+    values.gamma = parameters[5]->values.row(0)[0];
+    const Surrogate surrogate = Surrogate::of_weights(part);
+    const auto slope = [&](double* value) {
+      const double kept = *value;
+      const double step = 1e-6;
+      *value = kept + step;
+      const double above =
+          objective(values, server, parameters[2]->values, parameters[3]->values, gradient, surrogate);
+      *value = kept - step;
+      const double below =
+          objective(values, server, parameters[2]->values, parameters[3]->values, gradient, surrogate);
+      *value = kept;
+      return (above - below) / (2 * step);
+    };
+    const auto near = [](float found, double expected, const char* what) {
+      EXPECT_NEAR(found, expected, 2e-3 * std::max(1.0, std::fabs(expected))) << what;
+    };
+    for (const size_t f : {0u, 5u, 15u}) {
+      for (const size_t i : {0u, 7u, 17u})
+        near(weights.gradient.row(f)[i], slope(&values.local[f][i]), "weights");
+      near(parameters[1]->gradient.row(0)[f], slope(&values.theta[f]), "theta");
+    }
+    near(parameters[4]->gradient.row(0)[0], slope(&values.lambda), "lambda");
+    near(parameters[5]->gradient.row(0)[0], slope(&values.gamma), "gamma");
+  }
+}
+
+TEST(RotatedWeightsTest, SignsAreThoseOfTheMixture) {
+  RotatedWeights layer(16, 18, {.lambda = false, .beta = false}, "x");
+  layer.start(RandomStream({1, "start"}));
+  layer.begin_round();
+  Parameter& theta = *layer.parameters()[1];
+  for (size_t f = 0; f < 16; ++f) theta.values.row(0)[f] = 0;  // alpha 0: the weights' own signs
+  Matrix signs(18, 16);
+  layer.forward(&signs);
+  const Matrix& weights = layer.parameters()[0]->values;
+  for (size_t f = 0; f < 16; ++f) {
+    float mean = 0;
+    for (size_t i = 0; i < 18; ++i) mean += weights.row(f)[i] / 18;
+    for (size_t i = 0; i < 18; ++i) EXPECT_EQ(signs.row(i)[f], weights.row(f)[i] >= mean ? 1.0f : -1.0f);
+  }
+  EXPECT_EQ(layer.parameters().size(), 4u);
+}
+
+TEST(RotatedWeightsTest, ARoundEndsWithTheFusedWeights) {
+  RotatedWeights layer(16, 9, {}, "x");
+  layer.start(RandomStream({1, "start"}));
+  layer.begin_round();
+  Parameter& weights = *layer.parameters()[0];
+  const float server = weights.values.row(3)[4];
+  weights.values.row(3)[4] = server + 1;
+  layer.end_round();
+  EXPECT_NEAR(weights.values.row(3)[4], server + 0.9f, 1e-6);
+}
+
+}  // namespace
+}  // namespace bitfed
