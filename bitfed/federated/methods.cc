@@ -21,6 +21,7 @@ const std::vector<MethodEntry>& methods() {
       {"fed-bin-mlp",
        "iterative: mean of binarised perceptrons, and a personal one for every client (Fed-Bin-MLP, 2022)",
        make_fed_bin_mlp},
+      {"fedbnn", "iterative: mean of binary networks with rotated weights (FedBNN)", make_fedbnn},
       {"fedavg", "iterative: mean of real-valued convolutional networks (FedAvg, AISTATS 2017)", make_fedavg},
   };
   return kMethods;

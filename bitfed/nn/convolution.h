@@ -19,6 +19,10 @@ class Convolution : public Layer {
   // Uniform within 1 / sqrt(inputs of a unit), as PyTorch begins.
   void start(RandomStream random) override;
 
+ protected:
+  const ImageShape& input_shape() const { return input_; }
+  Parameter& weights() { return weights_; }
+
  private:
   void weight_gradient(const Images& input, size_t images);
   void input_gradient(size_t images, Images* gradient);

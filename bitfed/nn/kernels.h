@@ -52,7 +52,7 @@ struct GatheredProduct {
   size_t depth;
 };
 
-enum class Activation { kNone, kSign, kRelu };  // sign(0) = +1
+enum class Activation { kNone, kSign, kRelu, kHardtanh };  // sign(0) = +1; hardtanh clips to ±1
 
 // Batch norm, then an activation, while training: over `rows` rows,
 //   normal = (x - mean) / sqrt(variance + epsilon), out = activation(normal * scale + shift).
@@ -73,7 +73,8 @@ struct NormForward {
 };
 
 // The way back: from the gradient of `out` to that of x (in its place), of the scale and of the shift. A sign
-// lets gradients pass where its argument is within ±1 (straight through), a ReLU where it is above 0.
+// (straight through) and a hardtanh let gradients pass where their argument is within ±1, a ReLU where it is
+// above 0.
 struct NormBackward {
   float* gradient;  // of out; becomes that of x
   size_t rows;

@@ -19,4 +19,10 @@ void Parameter::assign(std::span<const float> numbers) {
     std::copy_n(numbers.data() + row * values.columns, values.columns, values.row(row));
 }
 
+std::vector<std::vector<float>> Layer::deployed() {
+  std::vector<std::vector<float>> numbers;
+  for (const Parameter* parameter : parameters()) numbers.push_back(parameter->numbers());
+  return numbers;
+}
+
 }  // namespace bitfed

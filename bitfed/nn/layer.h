@@ -44,6 +44,14 @@ class Layer {
   virtual std::vector<Parameter*> parameters() { return {}; }
   virtual void start(RandomStream /*random*/) {}  // fresh parameters
 
+  // For layers that know of rounds and epochs; `part` of all rounds and epochs is over, from 0 to 1.
+  virtual void begin_round() {}
+  virtual void begin_epoch(double /*part*/) {}
+  virtual void end_round() {}
+
+  // The numbers of its parameters as a trained network predicts with them.
+  virtual std::vector<std::vector<float>> deployed();
+
   const Images& output() const { return output_; }
   Images& output_gradient() { return output_gradient_; }
 

@@ -21,6 +21,14 @@ std::vector<Parameter*> Network::parameters() {
   return all;
 }
 
+std::vector<std::vector<float>> Network::deployed() {
+  std::vector<std::vector<float>> all;
+  for (const auto& layer : layers_) {
+    for (std::vector<float>& numbers : layer->deployed()) all.push_back(std::move(numbers));
+  }
+  return all;
+}
+
 void Network::forward(size_t images, Pass pass) {
   const Images* input = &input_;
   for (const auto& layer : layers_) {
@@ -46,6 +54,18 @@ float Network::differentiate(std::span<const uint16_t> labels) {
     layers_[i]->backward(input, images, i == 0 ? nullptr : &layers_[i - 1]->output_gradient());
   }
   return loss / static_cast<float>(images);
+}
+
+void Network::begin_round() {
+  for (const auto& layer : layers_) layer->begin_round();
+}
+
+void Network::begin_epoch(double part) {
+  for (const auto& layer : layers_) layer->begin_epoch(part);
+}
+
+void Network::end_round() {
+  for (const auto& layer : layers_) layer->end_round();
 }
 
 void Network::descend(float rate) {

@@ -20,11 +20,18 @@ class Network {
   void start(const RandomStream& random);
   std::vector<Parameter*> parameters();
 
+  // The numbers of all parameters as the trained network predicts with them, see Layer.
+  std::vector<std::vector<float>> deployed();
+
   size_t batch() const { return input_.batch(); }
   size_t classes() const { return classes_; }
   Images& input() { return input_; }
   // Of the first images of input(), as far as labels go: the mean loss, and the gradients of all parameters.
   float differentiate(std::span<const uint16_t> labels);
+  // To be called about the work of a client, see Layer.
+  void begin_round();
+  void begin_epoch(double part);
+  void end_round();
   // parameters -= rate * gradient
   void descend(float rate);
   // The logits of an image after this, in its place of the batch.

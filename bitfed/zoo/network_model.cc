@@ -6,6 +6,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/model/json_fields.h"
+#include "bitfed/nn/sign_bits.h"
 
 namespace bitfed {
 namespace {
@@ -16,6 +17,18 @@ constexpr size_t kGrain = 512;
 // Names and shapes of the parameters: those of a network for a single image.
 Network prototype_of(const NetworkSpec& spec) {
   return make_network(spec, 1, RandomStream({.purpose = "prototype"}));
+}
+
+void check_numbers(const Parameter& shape, const std::vector<float>& numbers, std::string_view source) {
+  const bool variance = shape.name.ends_with(".variance");
+  const auto fine = [&](float number) { return std::isfinite(number) && (!variance || number >= 0); };
+  if (std::all_of(numbers.begin(), numbers.end(), fine)) return;
+  throw input_error("{}: tensor '{}': expected finite numbers{}", source, shape.name,
+                    variance ? " from 0 on" : "");
+}
+
+bool is_signs(const NetworkSpec& spec, const Parameter& shape) {
+  return spec.binary && shape.name.ends_with(".convolution.weights");
 }
 
 std::vector<float> channel_numbers(const nlohmann::json& object, const char* name, size_t count,
@@ -41,6 +54,9 @@ NetworkSpec spec_from_state(const State& state, std::string_view source) {
   spec.name = json_text(described, "name", source);
   if (!is_network(spec.name))
     throw input_error("{}: field 'name': found '{}', expected cnn4", source, spec.name);
+  const nlohmann::json& binary = json_field(described, "binary", source);
+  if (!binary.is_boolean()) throw input_error("{}: field 'binary': expected true or false", source);
+  spec.binary = binary.get<bool>();
   spec.width = length("width", kLanes, 1024);
   spec.height = length("height", 16, 1024);
   spec.image_width = length("image_width", 16, 1024);
@@ -68,26 +84,17 @@ void assign_parameters(const NetworkParameters& parameters, Network* network) {
   for (size_t i = 0; i < own.size(); ++i) own[i]->assign(parameters[i]);
 }
 
-void add_parameters(const NetworkSpec& spec, const NetworkParameters& parameters, State* state) {
-  Network network = prototype_of(spec);
-  const std::vector<Parameter*> shapes = network.parameters();
+void add_parameters(const ParameterShapes& shapes, const NetworkParameters& parameters, State* state) {
   for (size_t i = 0; i < shapes.size(); ++i) {
     state->add(shapes[i]->name, {shapes[i]->values.rows, shapes[i]->values.columns}, parameters[i]);
   }
 }
 
-NetworkParameters read_parameters(const NetworkSpec& spec, const State& state) {
-  Network network = prototype_of(spec);
+NetworkParameters read_parameters(const ParameterShapes& shapes, const State& state) {
   NetworkParameters parameters;
-  for (const Parameter* shape : network.parameters()) {
+  for (const Parameter* shape : shapes) {
     parameters.push_back(state.values<float>(shape->name, {shape->values.rows, shape->values.columns}));
-    const std::vector<float>& numbers = parameters.back();
-    const bool variance = shape->name.ends_with(".variance");
-    const auto fine = [&](float number) { return std::isfinite(number) && (!variance || number >= 0); };
-    if (!std::all_of(numbers.begin(), numbers.end(), fine)) {
-      throw input_error("{}: tensor '{}': expected finite numbers{}", state.source(), shape->name,
-                        variance ? " from 0 on" : "");
-    }
+    check_numbers(*shape, parameters.back(), state.source());
   }
   return parameters;
 }
@@ -117,10 +124,20 @@ std::vector<float> NetworkModel::scores(const Dataset& dataset, ThreadPool& pool
 
 State NetworkModel::state() const {
   State state;
-  add_parameters(spec_, parameters_, &state);
+  Network network = prototype_of(spec_);
+  const ParameterShapes shapes = network.parameters();
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (is_signs(spec_, *shapes[i])) {
+      const std::vector<uint8_t> bits = pack_signs(parameters_[i]);
+      state.add(shapes[i]->name, {bits.size()}, bits);
+    } else {
+      state.add(shapes[i]->name, {shapes[i]->values.rows, shapes[i]->values.columns}, parameters_[i]);
+    }
+  }
   state.metadata["bitfed.format"] = "1";
   state.metadata["bitfed.kind"] = "network";
   state.metadata["bitfed.network"] = nlohmann::json({{"name", spec_.name},
+                                                     {"binary", spec_.binary},
                                                      {"width", spec_.width},
                                                      {"height", spec_.height},
                                                      {"image_width", spec_.image_width},
@@ -132,19 +149,35 @@ State NetworkModel::state() const {
   return state;
 }
 
-// As the papers count: four bytes for each number that training changes, not for running statistics.
+// As the papers count: four bytes for each number that training changes, an eighth for a sign; running
+// statistics are not counted.
 ModelCosts NetworkModel::costs() const {
   Network network = prototype_of(spec_);
   ModelCosts costs;
-  for (const Parameter* parameter : network.parameters())
-    costs.bytes += parameter->statistic ? 0 : sizeof(float) * parameter->count();
-  costs.flops = network_flops(spec_);
+  for (const Parameter* parameter : network.parameters()) {
+    if (parameter->statistic) continue;
+    costs.bytes +=
+        is_signs(spec_, *parameter) ? (parameter->count() + 7) / 8 : sizeof(float) * parameter->count();
+  }
+  const NetworkOperations operations = network_operations(spec_);
+  costs.flops = operations.real;
+  costs.binary_ops = operations.binary;
   return costs;
 }
 
 std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::string_view source) {
   NetworkSpec spec = spec_from_state(state, source);
-  NetworkParameters parameters = read_parameters(spec, state);
+  Network network = prototype_of(spec);
+  NetworkParameters parameters;
+  for (const Parameter* shape : network.parameters()) {
+    if (is_signs(spec, *shape)) {
+      const auto bits = state.values<uint8_t>(shape->name, {(shape->count() + 7) / 8});
+      parameters.push_back(unpack_signs(bits, shape->count(), shape->name));
+    } else {
+      parameters.push_back(state.values<float>(shape->name, {shape->values.rows, shape->values.columns}));
+      check_numbers(*shape, parameters.back(), state.source());
+    }
+  }
   return std::make_unique<NetworkModel>(std::move(spec), std::move(parameters));
 }
 

@@ -15,12 +15,13 @@ using NetworkParameters = std::vector<std::vector<float>>;
 NetworkParameters parameters_of(Network& network);
 void assign_parameters(const NetworkParameters& parameters, Network* network);
 
-// As tensors named `prefix` + the parameter's name, and back; anything that does not fit the network, or is
-// not finite, is an input_error.
-void add_parameters(const NetworkSpec& spec, const NetworkParameters& parameters, State* state);
-NetworkParameters read_parameters(const NetworkSpec& spec, const State& state);
+// As tensors of the parameters' names and shapes, and back; anything that does not fit, or is not finite, is
+// an input_error. `shapes`: the parameters of such a network.
+using ParameterShapes = std::vector<Parameter*>;
+void add_parameters(const ParameterShapes& shapes, const NetworkParameters& parameters, State* state);
+NetworkParameters read_parameters(const ParameterShapes& shapes, const State& state);
 
-// A trained network with real weights.
+// A trained network. The signs of a binary one are written down as bits.
 class NetworkModel : public Model {
  public:
   NetworkModel(NetworkSpec spec, NetworkParameters parameters)

@@ -1,13 +1,16 @@
 #include "bitfed/zoo/network_zoo.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 
 #include "bitfed/base/error.h"
 #include "bitfed/nn/batch_norm.h"
+#include "bitfed/nn/binary_convolution.h"
 #include "bitfed/nn/convolution.h"
 #include "bitfed/nn/dense.h"
 #include "bitfed/nn/max_pool.h"
+#include "bitfed/nn/sign_activation.h"
 
 namespace bitfed {
 namespace {
@@ -32,17 +35,45 @@ PixelStatistics pixel_statistics(const Dataset& prototype) {
   return {std::vector<float>(prototype.channels, 0.5f), std::vector<float>(prototype.channels, 0.5f)};
 }
 
+using MakeConvolution =
+    std::function<std::unique_ptr<Layer>(const ImageShape& input, size_t channels, const std::string& name)>;
+
+Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
+              const MakeConvolution& make_convolution) {
+  ImageShape shape{spec.height, spec.image_width, spec.channels, 1};
+  Network network(batch, shape, spec.classes);
+  for (size_t block = 0; block < kBlocks; ++block) {
+    const std::string name = "blocks." + std::to_string(block);
+    const size_t channels = size_t{spec.width} << block;
+    if (spec.binary && block > 0) {
+      network.add(std::make_unique<SignActivation>(batch, shape, 1));
+      shape.border = 1;
+    }
+    network.add(make_convolution(shape, channels, name + ".convolution"));
+    shape = {shape.height, shape.width, channels, 0};
+    const Activation activation = spec.binary ? Activation::kHardtanh : Activation::kRelu;
+    network.add(std::make_unique<BatchNorm>(batch, shape, activation, name + ".norm"));
+    const size_t border = spec.binary || block + 1 == kBlocks ? 0 : 1;
+    network.add(std::make_unique<MaxPool>(batch, shape, border));
+    shape = {shape.height / 2, shape.width / 2, channels, border};
+  }
+  network.add(std::make_unique<Dense>(batch, shape, spec.classes, "dense"));
+  network.start(random);
+  return network;
+}
+
 }  // namespace
 
 bool is_network(const std::string& model) {
   return model == "cnn4";
 }
 
-NetworkSpec read_network(const Config& recipe, const Dataset& prototype) {
+NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool binary) {
   const Config model = recipe.section("model");
   const std::vector<std::string> names = {"cnn4"};
   NetworkSpec spec;
   spec.name = model.choice("name", names[0], names);
+  spec.binary = binary;
   spec.width = static_cast<uint32_t>(model.integer("width", 32, kLanes, 1024));
   if (spec.width % kLanes != 0)
     throw input_error("{}: found {}, expected a multiple of {}", model.where("width"), spec.width, kLanes);
@@ -66,21 +97,16 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype) {
 }
 
 Network make_network(const NetworkSpec& spec, size_t batch, const RandomStream& random) {
-  ImageShape shape{spec.height, spec.image_width, spec.channels, 1};
-  Network network(batch, shape, spec.classes);
-  for (size_t block = 0; block < kBlocks; ++block) {
-    const std::string name = "blocks." + std::to_string(block);
-    const size_t channels = size_t{spec.width} << block;
-    network.add(std::make_unique<Convolution>(batch, shape, channels, name + ".convolution"));
-    shape = {shape.height, shape.width, channels, 0};
-    network.add(std::make_unique<BatchNorm>(batch, shape, Activation::kRelu, name + ".norm"));
-    const size_t border = block + 1 < kBlocks ? 1 : 0;
-    network.add(std::make_unique<MaxPool>(batch, shape, border));
-    shape = {shape.height / 2, shape.width / 2, channels, border};
-  }
-  network.add(std::make_unique<Dense>(batch, shape, spec.classes, "dense"));
-  network.start(random);
-  return network;
+  return build(spec, batch, random, [&](const ImageShape& shape, size_t channels, const std::string& name) {
+    return std::make_unique<Convolution>(batch, shape, channels, name);
+  });
+}
+
+Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& options, size_t batch,
+                             const RandomStream& random) {
+  return build(spec, batch, random, [&](const ImageShape& shape, size_t channels, const std::string& name) {
+    return std::make_unique<BinaryConvolution>(batch, shape, channels, options, name);
+  });
 }
 
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network) {
@@ -95,19 +121,23 @@ void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t
   }
 }
 
-uint64_t network_flops(const NetworkSpec& spec) {
-  uint64_t multiply_adds = 0;
+NetworkOperations network_operations(const NetworkSpec& spec) {
+  NetworkOperations operations;
   uint64_t height = spec.height;
   uint64_t width = spec.image_width;
   uint64_t channels = spec.channels;
   for (size_t block = 0; block < kBlocks; ++block) {
     const uint64_t out = uint64_t{spec.width} << block;
-    multiply_adds += height * width * 9 * channels * out;
+    const uint64_t multiply_adds = height * width * 9 * channels * out;
+    if (!spec.binary) operations.real += 2 * multiply_adds;
+    if (spec.binary && block == 0) operations.real += multiply_adds;
+    if (spec.binary && block > 0) operations.binary += multiply_adds;
     height /= 2;
     width /= 2;
     channels = out;
   }
-  return 2 * (multiply_adds + height * width * channels * spec.classes);
+  operations.real += 2 * height * width * channels * spec.classes;
+  return operations;
 }
 
 }  // namespace bitfed

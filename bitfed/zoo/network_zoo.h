@@ -7,12 +7,14 @@
 #include "bitfed/base/config.h"
 #include "bitfed/data/dataset.h"
 #include "bitfed/nn/network.h"
+#include "bitfed/nn/rotated_weights.h"
 
 namespace bitfed {
 
 // A convolutional network by name: what a recipe's [model] says and the data adds.
 struct NetworkSpec {
   std::string name = "cnn4";
+  bool binary = false;  // weights of the convolutions and the inputs of all but the first are signs
   uint32_t width = 32;  // channels of the first layer
   uint32_t height = 0;  // of the images
   uint32_t image_width = 0;
@@ -28,18 +30,28 @@ struct NetworkSpec {
 bool is_network(const std::string& model);
 
 // Reads [model] name and width. An input_error for tables, and for images too small for the pools.
-NetworkSpec read_network(const Config& recipe, const Dataset& prototype);
+NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool binary);
 
-// The network, its parameters fresh.
+// The network as it is deployed, its parameters fresh; a real one can be trained as it is.
 //   cnn4: four times [convolution 3 x 3, batch norm, ReLU, max pool], each twice as wide as the one before,
-//   then a dense layer without bias.
+//   then a dense layer without bias. Binary: hardtanh for ReLU, and every convolution but the first takes the
+//   signs of its inputs.
 Network make_network(const NetworkSpec& spec, size_t batch, const RandomStream& random);
+
+// A binary network while it is trained, with rotated weights. Its deployed() numbers are the parameters of
+// the other.
+Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& options, size_t batch,
+                             const RandomStream& random);
 
 // Puts an image into its place of the batch.
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network);
 
-// Multiplications and additions of one prediction, by the papers' count: twice the multiply-adds of
-// convolutions and dense layers.
-uint64_t network_flops(const NetworkSpec& spec);
+// Operations of one prediction: real ones by the papers' count, two for each multiply-add of convolutions and
+// dense layers (one where the weight is a sign), and one-bit ones where both factors are signs.
+struct NetworkOperations {
+  uint64_t real = 0;
+  uint64_t binary = 0;
+};
+NetworkOperations network_operations(const NetworkSpec& spec);
 
 }  // namespace bitfed

@@ -15,7 +15,7 @@ const std::vector<ModelEntry>& models() {
        "several convolutional machines, each with its own booleanizing and patch, voting together"},
       {"mlp", "multilayer perceptron with batch norm, weights and activations of one bit; for tables"},
       {"cnn4",
-       "four 3 x 3 convolutions with batch norm and pooling, and a dense layer; real-valued, for images"},
+       "four 3 x 3 convolutions with batch norm and pooling, and a dense layer; binary or real, for images"},
   };
   return kModels;
 }

@@ -33,7 +33,7 @@ Dataset some_images(size_t count) {
 }
 
 NetworkSpec spec() {
-  return read_network(Config::parse(kRecipe, "recipe.toml"), some_images(0));
+  return read_network(Config::parse(kRecipe, "recipe.toml"), some_images(0), false);
 }
 
 ClientContext context_of(uint64_t seed) {
@@ -47,10 +47,16 @@ NetworkParameters all_at(float value) {
   return parameters;
 }
 
+NetworkParameters read(const State& state) {
+  Network network = make_network(spec(), 1, RandomStream({1, "x"}));
+  return read_parameters(network.parameters(), state);
+}
+
 State upload_of(float value, uint32_t samples) {
   State state;
   state.add_scalar<uint32_t>("samples", samples);
-  add_parameters(spec(), all_at(value), &state);
+  Network network = make_network(spec(), 1, RandomStream({1, "x"}));
+  add_parameters(network.parameters(), all_at(value), &state);
   return state;
 }
 
@@ -59,7 +65,7 @@ TEST(FedAvgTest, MeanBySamples) {
   server->accept(0, upload_of(1, 30));
   server->accept(1, upload_of(5, 10));
   server->finish_round(1);
-  EXPECT_EQ(read_parameters(spec(), server->broadcast(2)), all_at(2));
+  EXPECT_EQ(read(server->broadcast(2)), all_at(2));
 }
 
 TEST(FedAvgTest, TheRateIsHalved) {
@@ -82,7 +88,7 @@ TEST(FedAvgTest, OneClientIsCentralisedTraining) {
   server->finish_round(1);
 
   Network network = make_network(spec(), 8, RandomStream({1, "any"}));
-  assign_parameters(read_parameters(spec(), broadcast), &network);
+  assign_parameters(read(broadcast), &network);
   std::vector<uint32_t> order(20);
   std::iota(order.begin(), order.end(), 0u);
   RandomStream random = RandomStream({4, "client"}).substream(0);
@@ -98,7 +104,7 @@ TEST(FedAvgTest, OneClientIsCentralisedTraining) {
       network.descend(0.1f);
     }
   }
-  EXPECT_EQ(read_parameters(spec(), server->broadcast(2)), parameters_of(network));
+  EXPECT_EQ(read(server->broadcast(2)), parameters_of(network));
 }
 
 TEST(FedAvgTest, LearnsDarkFromLight) {
@@ -150,7 +156,7 @@ TEST(FedAvgTest, ADivergingRateIsSaid) {
   if (!said.empty()) {
     EXPECT_THAT(said, HasSubstr("lower client.learning_rate"));
   }
-  for (const auto& numbers : read_parameters(spec(), server->save())) {
+  for (const auto& numbers : read(server->save())) {
     for (const float number : numbers) ASSERT_TRUE(std::isfinite(number));
   }
 }

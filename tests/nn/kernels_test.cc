@@ -112,6 +112,10 @@ TEST(NeuralKernelsTest, BatchNormByHand) {
     EXPECT_EQ(norm.out.row(1)[0], -1);  // -0.447 + 0.25
     EXPECT_EQ(norm.out.row(2)[0], 1);
     EXPECT_FLOAT_EQ(forward(*table, x, ones(1), shift, Activation::kRelu).out.row(1)[0], 0);
+    const Norm clipped = forward(*table, x, ones(1), shift, Activation::kHardtanh);
+    EXPECT_FLOAT_EQ(clipped.out.row(0)[0], -1);  // -1.34 + 0.25
+    EXPECT_FLOAT_EQ(clipped.out.row(1)[0], clipped.normal.row(1)[0] + 0.25f);
+    EXPECT_FLOAT_EQ(clipped.out.row(3)[0], 1);
   }
 }
 
@@ -336,7 +340,8 @@ TEST(NeuralKernelsTest, AllUnitsGiveTheSameBits) {
                     c.stride, 37});
     return c.values;
   });
-  for (const Activation activation : {Activation::kNone, Activation::kSign, Activation::kRelu}) {
+  for (const Activation activation :
+       {Activation::kNone, Activation::kSign, Activation::kRelu, Activation::kHardtanh}) {
     expect_same_bits_everywhere(
         [&](const NeuralKernels& table) { return forward(table, x, shift, shift, activation).out.values; });
     expect_same_bits_everywhere([&](const NeuralKernels& table) {

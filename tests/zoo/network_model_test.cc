@@ -26,8 +26,8 @@ Dataset images(size_t side, size_t channels, const std::string& name, size_t cou
   return data;
 }
 
-NetworkSpec spec_of(const std::string& recipe, const Dataset& prototype) {
-  return read_network(Config::parse(recipe, "recipe.toml"), prototype);
+NetworkSpec spec_of(const std::string& recipe, const Dataset& prototype, bool binary = false) {
+  return read_network(Config::parse(recipe, "recipe.toml"), prototype, binary);
 }
 
 NetworkModel fresh_model(const NetworkSpec& spec) {
@@ -57,6 +57,36 @@ TEST(NetworkModel, ComesBackFromItsState) {
   ThreadPool pool(2);
   const Dataset data = images(20, 3, "cifar10", 70);
   EXPECT_EQ(again->scores(data, pool), model.scores(data, pool));
+}
+
+// 387,360 signs, and four bytes for each of 960 numbers of batch norm and 2,560 of the dense layer.
+TEST(NetworkModel, CostsOfABinaryOne) {
+  const NetworkModel model = fresh_model(spec_of("", images(28, 1, "fashion-mnist"), true));
+  EXPECT_EQ(model.costs().bytes, 387360u / 8 + 4 * (960 + 2560));
+  EXPECT_EQ(model.costs().flops, 28u * 28 * 9 * 32 + 2 * 2560);
+  EXPECT_EQ(model.costs().binary_ops, 14u * 14 * 288 * 64 + 7 * 7 * 576 * 128 + 3 * 3 * 1152 * 256);
+}
+
+// The deployed network of signs predicts what the one in training does.
+TEST(NetworkModel, DeployedIsTrained) {
+  const NetworkSpec spec = spec_of("[model]\nwidth = 16\n", images(20, 3, "cifar10"), true);
+  Network trained = make_rotated_network(spec, {}, 8, RandomStream({7, "trained"}));
+  const Dataset data = images(20, 3, "cifar10", 8);
+  for (size_t i = 0; i < 8; ++i) load_image(spec, data.image(i), i, &trained);
+  trained.begin_round();
+  trained.begin_epoch(0.5);
+  for (int step = 0; step < 3; ++step) {
+    trained.differentiate(std::vector<uint16_t>{0, 1, 2, 3, 4, 5, 6, 7});
+    trained.descend(0.1f);
+  }
+  trained.predict(8);
+  const NetworkModel model(spec, trained.deployed());
+  const std::unique_ptr<Model> again = load_model(decode(encode(model.state()), "file"), "file");
+  ThreadPool pool(1);
+  const std::vector<float> scores = again->scores(data, pool);
+  for (size_t i = 0; i < 8; ++i) {
+    for (size_t c = 0; c < 10; ++c) EXPECT_EQ(scores[i * 10 + c], trained.logits(i)[c]);
+  }
 }
 
 // A sample's scores do not depend on which others are predicted with it.

@@ -117,6 +117,7 @@ template <Activation kActivation>
 inline Lanes activate(Lanes x) {
   if constexpr (kActivation == Activation::kSign) return where_at_least(x, all(0.0f), all(1.0f), all(-1.0f));
   if constexpr (kActivation == Activation::kRelu) return larger(x, all(0.0f));
+  if constexpr (kActivation == Activation::kHardtanh) return larger(smaller(x, all(1.0f)), all(-1.0f));
   return x;
 }
 
@@ -197,13 +198,14 @@ inline void norm_forward_as(const NormForward& n) {
 void norm_forward(const NormForward& n) {
   if (n.activation == Activation::kSign) return norm_forward_as<Activation::kSign>(n);
   if (n.activation == Activation::kRelu) return norm_forward_as<Activation::kRelu>(n);
+  if (n.activation == Activation::kHardtanh) return norm_forward_as<Activation::kHardtanh>(n);
   norm_forward_as<Activation::kNone>(n);
 }
 
 template <Activation kActivation>
 inline Lanes pass_back(Lanes gradient, Lanes before) {
   const Lanes none = all(0.0f);
-  if constexpr (kActivation == Activation::kSign)
+  if constexpr (kActivation == Activation::kSign || kActivation == Activation::kHardtanh)
     return where_at_least(all(1.0f), larger(before, none - before), gradient, none);
   if constexpr (kActivation == Activation::kRelu) return where_at_least(none, before, none, gradient);
   return gradient;
@@ -277,6 +279,7 @@ inline void norm_backward_as(const NormBackward& n) {
 void norm_backward(const NormBackward& n) {
   if (n.activation == Activation::kSign) return norm_backward_as<Activation::kSign>(n);
   if (n.activation == Activation::kRelu) return norm_backward_as<Activation::kRelu>(n);
+  if (n.activation == Activation::kHardtanh) return norm_backward_as<Activation::kHardtanh>(n);
   norm_backward_as<Activation::kNone>(n);
 }
 
@@ -336,6 +339,8 @@ void affine(const float* x, size_t rows, size_t columns, const float* factor, co
     return affine_as<Activation::kSign>(x, rows, columns, factor, shift, out);
   if (activation == Activation::kRelu)
     return affine_as<Activation::kRelu>(x, rows, columns, factor, shift, out);
+  if (activation == Activation::kHardtanh)
+    return affine_as<Activation::kHardtanh>(x, rows, columns, factor, shift, out);
   affine_as<Activation::kNone>(x, rows, columns, factor, shift, out);
 }
 
