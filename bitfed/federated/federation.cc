@@ -46,6 +46,20 @@ FederationTotals totals_from_json(const nlohmann::json& json, const std::string&
           count("preparation_download_bytes")};
 }
 
+// The rounds of the clients' saves that go with a checkpoint; the first builds did not note them.
+std::vector<uint32_t> client_states_from_json(const nlohmann::json& note, const std::string& source) {
+  if (!note.contains("client_states")) return {};
+  const nlohmann::json& json = note["client_states"];
+  std::vector<uint32_t> rounds;
+  bool good = json.is_array();
+  for (size_t i = 0; good && i < json.size(); ++i) {
+    good = json[i].is_number_unsigned() && json[i].get<uint64_t>() <= UINT32_MAX;
+    if (good) rounds.push_back(json[i].get<uint32_t>());
+  }
+  if (!good) throw input_error("{}: field 'client_states': expected an array of rounds", source);
+  return rounds;
+}
+
 }  // namespace
 
 std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count) {
@@ -167,10 +181,13 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
 
 void Federation::save(uint32_t round) {
   create_folders(options_.checkpoint);
-  transport_.save(round);
+  const std::vector<uint32_t> needed = transport_.save(round);
   State state = server_.save();
-  state.metadata["checkpoint"] =
-      Event({{"round", round}, {"totals", totals_to_json(totals_)}, {"evaluation", last_evaluation_}}).dump();
+  state.metadata["checkpoint"] = Event({{"round", round},
+                                        {"totals", totals_to_json(totals_)},
+                                        {"evaluation", last_evaluation_},
+                                        {"client_states", needed}})
+                                     .dump();
   write_state(server_file(), state);
   since_save_ = Stopwatch();
 }
@@ -186,7 +203,7 @@ uint32_t Federation::restore() {
   last_evaluation_ = json_field(note, "evaluation", source);
   server_.restore(state);
   const auto round = static_cast<uint32_t>(json_integer(note, "round", 0, UINT32_MAX, source));
-  transport_.restore(round);
+  transport_.restore(round, client_states_from_json(note, source));
   return round;
 }
 

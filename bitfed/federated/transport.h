@@ -31,9 +31,10 @@ class Transport {
                          const std::function<void(ClientResult)>& receive) = 0;
 
   // For transports that hold what the clients keep, because the clients live in this process: makes it
-  // durable as of a finished round, and brings back what it was then.
-  virtual void save(uint32_t /*round*/) {}
-  virtual void restore(uint32_t /*round*/) {}
+  // durable as of a finished round, and brings back what it was then. save() returns the rounds whose saves
+  // are needed for that, restore() is given them again: an input_error where one of them is gone.
+  virtual std::vector<uint32_t> save(uint32_t /*round*/) { return {}; }
+  virtual void restore(uint32_t /*round*/, const std::vector<uint32_t>& /*needed*/) {}
 };
 
 }  // namespace bitfed

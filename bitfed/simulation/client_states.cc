@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <set>
 
 #include "bitfed/base/error.h"
 #include "bitfed/model/state.h"
@@ -14,8 +16,21 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "round-";
 constexpr std::string_view kSuffix = ".safetensors";
 
-std::string tensor_name(size_t client) {
-  return fmt::format("client-{:05}", client);
+// Calls `take` with each client of a file and its state. Trusts nothing.
+void read_states(const State& file, size_t clients,
+                 const std::function<void(uint32_t client, Bytes state)>& take) {
+  const auto who = file.values<uint32_t>("clients", {State::kAny});
+  const auto sizes = file.values<uint64_t>("sizes", {who.size()});
+  const Bytes& bytes = file.expect("states", Dtype::kU8, {State::kAny}).bytes;
+  ByteReader reader(bytes, file.source());
+  for (size_t i = 0; i < who.size(); ++i) {
+    if (who[i] >= clients)
+      throw input_error("{}: found client {}, expected fewer than {}", file.source(), who[i], clients);
+    const auto state = reader.take(sizes[i]);
+    take(who[i], Bytes(state.begin(), state.end()));
+  }
+  if (reader.left() > 0)
+    throw input_error("{}: {} bytes after the last state, expected none", file.source(), reader.left());
 }
 
 }  // namespace
@@ -40,17 +55,29 @@ std::vector<uint32_t> ClientStates::saved_rounds() const {
   return rounds;
 }
 
+// Of the files that hold a client's state, ascending.
+std::vector<uint32_t> ClientStates::needed_rounds() const {
+  std::set<uint32_t> rounds(saved_in_.begin(), saved_in_.end());
+  rounds.erase(0);
+  return {rounds.begin(), rounds.end()};
+}
+
 void ClientStates::put(uint32_t client, Bytes state) {
   states_[client] = std::move(state);
   changed_[client] = 1;
 }
 
-void ClientStates::save(uint32_t round) {
-  State state;
+std::vector<uint32_t> ClientStates::save(uint32_t round) {
+  std::vector<uint32_t> clients;
+  std::vector<uint64_t> sizes;
+  Bytes states;
   for (size_t client = 0; client < states_.size(); ++client) {
-    if (changed_[client] != 0) state.add(tensor_name(client), {states_[client].size()}, states_[client]);
+    if (changed_[client] == 0) continue;
+    clients.push_back(static_cast<uint32_t>(client));
+    sizes.push_back(states_[client].size());
+    states.insert(states.end(), states_[client].begin(), states_[client].end());
   }
-  if (state.tensors().empty()) return;
+  if (clients.empty()) return needed_rounds();
   // Whatever the checkpoint before this one does not need goes now: until this one is whole, that one counts.
   for (const uint32_t saved : saved_rounds()) {
     std::error_code code;
@@ -58,25 +85,36 @@ void ClientStates::save(uint32_t round) {
       fs::remove(file(saved), code);
   }
   create_folders(folder_);
+  State state;
+  state.add("clients", {clients.size()}, clients);
+  state.add("sizes", {sizes.size()}, sizes);
+  state.add("states", {states.size()}, states);
   write_state(file(round), state);
-  for (size_t client = 0; client < states_.size(); ++client) {
-    if (std::exchange(changed_[client], uint8_t{0}) != 0) saved_in_[client] = round;
+  for (const uint32_t client : clients) {
+    changed_[client] = 0;
+    saved_in_[client] = round;
   }
+  return needed_rounds();
 }
 
-void ClientStates::restore(uint32_t round) {
+void ClientStates::restore(uint32_t round, const std::vector<uint32_t>& needed) {
+  for (const uint32_t saved : needed) {
+    std::error_code code;
+    if (!fs::exists(file(saved), code)) {
+      throw input_error("{}: missing, and the checkpoint of round {} needs what clients kept in it",
+                        file(saved).string(), round);
+    }
+  }
   for (const uint32_t saved : saved_rounds()) {
     std::error_code code;
     if (saved > round) {
       fs::remove(file(saved), code);
       continue;
     }
-    const State state = read_state(file(saved));
-    for (size_t client = 0; client < states_.size(); ++client) {
-      if (!state.has(tensor_name(client))) continue;
-      states_[client] = state.values<uint8_t>(tensor_name(client), {State::kAny});
+    read_states(read_state(file(saved)), states_.size(), [&](uint32_t client, Bytes state) {
+      states_[client] = std::move(state);
       saved_in_[client] = saved;
-    }
+    });
   }
 }
 

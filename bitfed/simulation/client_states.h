@@ -21,13 +21,16 @@ class ClientStates {
   // Different clients may be put at once.
   void put(uint32_t client, Bytes state);
 
-  void save(uint32_t round);
-  // Back to what was saved at this round or before it.
-  void restore(uint32_t round);
+  // Returns the rounds of the files that together hold all the states.
+  std::vector<uint32_t> save(uint32_t round);
+  // Back to what was saved at this round or before it. An input_error where one of the files that the save
+  // returned is gone: without it clients would start from what they kept earlier, or from nothing.
+  void restore(uint32_t round, const std::vector<uint32_t>& needed);
 
  private:
   std::filesystem::path file(uint32_t round) const;
   std::vector<uint32_t> saved_rounds() const;
+  std::vector<uint32_t> needed_rounds() const;
 
   std::filesystem::path folder_;
   std::vector<Bytes> states_;

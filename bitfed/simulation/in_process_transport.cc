@@ -42,8 +42,10 @@ class InProcessTransport : public Transport {
     });
   }
 
-  void save(uint32_t round) override { states_.save(round); }
-  void restore(uint32_t round) override { states_.restore(round); }
+  std::vector<uint32_t> save(uint32_t round) override { return states_.save(round); }
+  void restore(uint32_t round, const std::vector<uint32_t>& needed) override {
+    states_.restore(round, needed);
+  }
 
  private:
   bool drops_out(uint32_t round, uint32_t client) const {

@@ -59,7 +59,8 @@ void CompiledClauses::add_clause(const TsetlinMember& member, size_t row, const 
 
 ClauseSpan CompiledClauses::span(size_t label) {
   const size_t begin = class_begin_[label];
-  const size_t words = blocks_for(shape_.patches()) * kBlockWords;
+  // A flat machine has no masks of its own.
+  const size_t words = shape_.is_flat() ? 0 : blocks_for(shape_.patches()) * kBlockWords;
   return {class_begin_[label + 1] - begin,
           list_starts_.data() + begin,
           list_groups_.data() + begin,

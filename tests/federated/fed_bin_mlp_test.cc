@@ -127,6 +127,16 @@ TEST(ColumnRangesTest, RefusesWhatIsNoRange) {
   }
   ColumnRanges ranges(RangeKind::kQuantiles, 2);
   EXPECT_THAT(error_text([&] { ranges.accept(ranges_of(0, 1e9f)); }), HasSubstr("another unit"));
+  EXPECT_THAT(error_text([&] { ranges.accept(ranges_of({0, 0, 1, 1e9f}, 10)); }), HasSubstr("column 2"));
+}
+
+// A model with such a limit could not be written.
+TEST(FedBinMlpTest, RefusesAScalingThatIsNotFinite) {
+  for (const float limit : {INFINITY, NAN, -1.0f}) {
+    State message;
+    add_scaling({{0, 0}, {1, 1}, limit}, &message);
+    EXPECT_THAT(error_text([&] { read_scaling(message, 2); }), HasSubstr("tensor 'limit'"));
+  }
 }
 
 TEST(FedBinMlpTest, ServerAveragesBySamples) {

@@ -4,6 +4,7 @@
 import gzip
 import io
 import json
+import math
 import pathlib
 import struct
 import tarfile
@@ -59,6 +60,88 @@ def archive(form):
     return stream.getvalue()[:4096]
 
 
+def floats(*values):
+    return struct.pack(f"<{len(values)}f", *values)
+
+
+def save_state(target, name, texts, parts):
+    """As a file, and as lines; see fuzzed_state.h."""
+    save(target, name + ".file", b"\0" + tensors(parts, texts))
+    lines = [f"@{key} {value}" for key, value in texts.items()]
+    lines += [" ".join([part, dtype, *map(str, shape)]) for part, dtype, shape, _ in parts]
+    save(target, name + ".lines", "\n".join(lines).encode() + b"\n\n" + b"".join(part[3] for part in parts))
+
+
+def mlp(binary, widths):
+    columns = widths[0]
+    texts = {"bitfed.format": "1", "bitfed.kind": "mlp",
+             "bitfed.mlp": json.dumps({"widths": widths, "binary": binary}),
+             "bitfed.scaling": json.dumps({"offset": [0.5] * columns, "factor": [2.0] * columns, "limit": 2})}
+    parts = []
+    for i, (inputs, outputs) in enumerate(zip(widths, widths[1:])):
+        count = inputs * outputs
+        size = (count + 7) // 8
+        if binary:
+            weights = ("U8", [size], (0x5A5A5A5A & (1 << count) - 1).to_bytes(size, "little"))
+        else:
+            weights = ("F32", [inputs, outputs], floats(*(0.25 * j - 1 for j in range(count))))
+        parts += [(f"layers.{i}.weights", *weights),
+                  (f"layers.{i}.factor", "F32", [outputs], floats(*[0.5] * outputs)),
+                  (f"layers.{i}.shift", "F32", [outputs], floats(*[-0.25] * outputs))]
+    return texts, parts
+
+
+def tsetlin(classes, members):
+    """`members`: booleanizer, height, width, planes, patch height and width, clauses."""
+    parts, described = [], []
+    for i, (booleanizer, *sizes, clauses) in enumerate(members):
+        names = ("height", "width", "planes", "patch_height", "patch_width")
+        described.append({"booleanizer": booleanizer, **dict(zip(names, sizes)), "clauses": clauses})
+        height, width, planes, patch_height, patch_width = sizes
+        literals = 2 * (height - patch_height + width - patch_width + patch_height * patch_width * planes)
+        row = (literals + 7) // 8
+        rows = classes * clauses
+        parts += [(f"members.{i}.actions", "U8", [classes, clauses, row], (b"\1" + bytes(row - 1)) * rows),
+                  (f"members.{i}.weights", "I32", [classes, clauses], struct.pack("<i", -3) * rows),
+                  (f"members.{i}.bias", "I32", [classes], struct.pack("<i", 2) * classes),
+                  (f"members.{i}.clamp", "I32", [], struct.pack("<i", 50)),
+                  (f"members.{i}.scale", "F32", [], floats(50))]
+    return {"bitfed.format": "1", "bitfed.kind": "tsetlin", "bitfed.classes": str(classes),
+            "bitfed.members": json.dumps(described)}, parts
+
+
+def models():
+    small = mlp(True, [3, 5, 2])
+    claims = {"bitfed.mlp": '{"widths": [3, 65535, 65535, 2], "binary": true}'}
+    threshold = {"kind": "threshold", "level": 75}
+    colours = {"kind": "colour-thermometer", "levels": 3}
+    gaussian = {"kind": "adaptive-gaussian", "window": 3, "offset": 2}
+    quantile = {"kind": "quantile", "bins": 4, "cuts": [[0.5, 1.5, 2.5], [], [-1.25]]}
+    return {"mlp-binary": small,
+            "mlp-full": mlp(False, [3, 4, 2]),
+            "mlp-deep": mlp(True, [1, 2, 3, 2, 1]),
+            "mlp-claims": ({**small[0], **claims}, small[1]),
+            "tm-table": tsetlin(2, [(quantile, 1, 1, 4, 1, 1, 3)]),
+            "ctm": tsetlin(2, [(threshold, 6, 5, 1, 3, 2, 2)]),
+            "ctm-composite": tsetlin(2, [(colours, 4, 4, 3, 2, 2, 2), (gaussian, 4, 4, 1, 3, 3, 1)]),
+            "tm-claims": tsetlin(1, [(threshold, 4096, 4096, 1, 1, 1, 0)])}
+
+
+def messages():
+    norms = [0.1] * 7 + [0.2] * 7 + [0.9] * 7
+    samples = ("samples", "U32", [], struct.pack("<I", 40))
+    halves = b"".join(floats(norm)[2:] for norm in norms)
+    scaling = [("scaling", "F32", [2, 3], floats(0, 1, 2, 0.5, 1, 2)), ("limit", "F32", [], floats(2))]
+    latent = [("weights", "F32", [25], floats(*(0.08 * i - 1 for i in range(25)))),
+              ("norms", "F32", [3, 7], floats(*norms))]
+    signs = [("signs", "U8", [4], b"\xa5\x5a\xc3\1"), ("norms", "BF16", [3, 7], halves)]
+    ranges = ("ranges", "F32", [2, 3], floats(-1, 0, 5, 1, 0, 7.5))
+    parts = {"ranges": [ranges, samples], "broadcast": scaling + latent, "latent": [samples] + latent,
+             "bits": [samples] + signs, "everything": [ranges, samples] + scaling + signs,
+             "infinite": [scaling[0], ("limit", "F32", [], floats(math.inf))]}
+    return {name: ({}, part) for name, part in parts.items()}
+
+
 def main():
     images = struct.pack(">IIII", 0x803, 2, 2, 3) + bytes(range(12))
     labels = struct.pack(">II", 0x801, 3) + bytes([1, 2, 3])
@@ -91,6 +174,12 @@ def main():
     save("safetensors", "empty", tensors([]))
     save("safetensors", "two", tensors([("w", "F32", [2, 1], bytes(8)), ("b", "U8", [3], b"abc")], {"kind": "test"}))
     save("safetensors", "scalar", tensors([("n", "I64", [], bytes(8)), ("none", "U16", [0], b"")]))
+
+    for name, (texts, parts) in models().items():
+        save_state("model", name, texts, parts)
+    for name, (texts, parts) in messages().items():
+        save_state("mlp_messages", name, texts, parts)
+    save("model", "golden", b"\0" + (ROOT.parent.parent / "golden" / "tsetlin-1.safetensors").read_bytes())
 
     # First the layout and what to do, then the number of clauses; see clauses_fuzz.cc.
     save("clauses", "message", bytes([0, 1]) + bytes.fromhex("f3fffffffffc0000"))

@@ -7,7 +7,7 @@ target=${1:?usage: run.sh TARGET|all [RUNS]}
 runs=${2:-100000}
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$source/build/fuzz
-[ "$target" = all ] && target="gzip idx mat csv tar safetensors clauses"
+[ "$target" = all ] && target="gzip idx mat csv tar safetensors clauses model mlp_messages"
 
 cd "$source"
 cmake --preset fuzz >/dev/null
@@ -16,7 +16,7 @@ for name in $target; do
   cmake --build --preset fuzz --target "${name}_fuzz" >/dev/null
   mkdir -p "$build/corpus/$name"
   echo "== $name: $runs runs"
-  "$build/tests/fuzz/${name}_fuzz" -runs="$runs" -max_len=8192 -rss_limit_mb=4096 -timeout=25 \
+  "$build/tests/fuzz/${name}_fuzz" -runs="$runs" -max_len=8192 -rss_limit_mb=4096 -malloc_limit_mb=64 -timeout=25 \
     -artifact_prefix="$build/" -print_final_stats=1 "$build/corpus/$name" "tests/fuzz/corpus/$name" \
     >"$build/$name.log" 2>&1 || { tail -40 "$build/$name.log"; echo "== $name: FAILED"; exit 1; }
   grep -E "number_of_executed_units|new_units_added" "$build/$name.log"

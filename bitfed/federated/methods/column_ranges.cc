@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "bitfed/base/error.h"
 
@@ -60,9 +61,10 @@ void ColumnRanges::accept(const State& message) {
       throw input_error("tensor 'ranges': column {}: expected two finite numbers that ascend", c + 1);
   }
   if (kind_ == RangeKind::kQuantiles) {
-    if (!ExactMean::fits(ranges)) {
-      throw input_error("tensor 'ranges': found a quantile beyond ±{}: bring the column to another unit",
-                        ExactMean::kLargest);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      if (ExactMean::fits(std::span(&ranges[i], 1))) continue;
+      throw input_error("tensor 'ranges': column {}: found a quantile beyond ±{}: bring it to another unit",
+                        i % columns_ + 1, ExactMean::kLargest);
     }
     quantiles_.add(ranges, samples);
     return;

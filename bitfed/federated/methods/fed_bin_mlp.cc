@@ -148,6 +148,11 @@ class Client : public ClientHalf {
   }
 
   Error diverged() const {
+    if (recipe_.mix == Mix::kEquation3) {
+      return failure(
+          "training diverged, its numbers are no longer finite: method.mix = \"equation3\" makes them grow "
+          "every round, \"blend\" does not");
+    }
     return failure("training diverged, its numbers are no longer finite: lower client.learning_rate (now {})",
                    recipe_.adam.rate);
   }

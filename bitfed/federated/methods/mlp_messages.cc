@@ -94,7 +94,8 @@ ColumnScaling read_scaling(const State& message, size_t columns) {
   const auto limit = message.scalar<float>("limit");
   if (!std::all_of(both.begin(), both.end(), [](float value) { return std::isfinite(value); }))
     throw input_error("tensor 'scaling': expected finite numbers");
-  if (!(limit >= 0)) throw input_error("tensor 'limit': found {}, expected 0 or more", limit);
+  if (!(limit >= 0) || !std::isfinite(limit))
+    throw input_error("tensor 'limit': found {}, expected a finite number from 0 on", limit);
   const auto middle = both.begin() + static_cast<std::ptrdiff_t>(columns);
   return {{both.begin(), middle}, {middle, both.end()}, limit};
 }
