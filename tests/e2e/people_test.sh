@@ -138,12 +138,12 @@ holds all-constant '0.4 < s["accuracy"] < 0.6'
 people outlier.csv 'rows[45][1] = 3e38; rows[47][2] = -3e38'
 accept outlier --set data.file=outlier.csv --set method.scaling=quantiles
 holds outlier 's["accuracy"] > 0.9 and s["local_accuracy_mean"] > 0.9'
-accept outlier-extremes --set data.file=outlier.csv
+accept outlier-extremes --set data.file=outlier.csv --set method.scaling=extremes
 people far.csv 'for row in rows: row[1] = float(row[1]) * 1e30'
-refuse 2 "column 1: found a quantile beyond .*another unit" --set data.file=far.csv \
-  --set method.scaling=quantiles
-accept far --set data.file=far.csv
-holds far 's["accuracy"] > 0.8'
+for scaling in quantiles extremes; do
+  accept far-$scaling --set data.file=far.csv --set method.scaling=$scaling
+  holds far-$scaling 's["accuracy"] > 0.8'
+done
 
 echo "-- rows and labels"
 people holes.csv 'rows[3][1] = ""; rows[50][3] = "NA"; rows[90][0] = ""'

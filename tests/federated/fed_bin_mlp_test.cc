@@ -80,8 +80,8 @@ State ranges_of(const std::vector<float>& ranges, uint32_t samples) {
 
 TEST(ColumnRangesTest, ExtremesOfAllClientsTogether) {
   ColumnRanges ranges(RangeKind::kExtremes, 2);
-  ranges.accept(ranges_of({-1, 7, 3, 7}, 5));
-  ranges.accept(ranges_of({0, 7, 5, 7}, 90));
+  ranges.accept(0, ranges_of({-1, 7, 3, 7}, 5));
+  ranges.accept(1, ranges_of({0, 7, 5, 7}, 90));
   const ColumnScaling scaling = ranges.scaling();  // -1 … 5, and a constant
   EXPECT_THAT(scaling.offset, ElementsAre(2, 7));
   EXPECT_FLOAT_EQ(scaling.factor[0], 1.0f / 3);
@@ -94,8 +94,8 @@ TEST(ColumnRangesTest, ExtremesOfAllClientsTogether) {
 
 TEST(ColumnRangesTest, MeanOfQuantilesBySamples) {
   ColumnRanges ranges(RangeKind::kQuantiles, 2);
-  ranges.accept(ranges_of({-2, 0, 2, 4}, 30));
-  ranges.accept(ranges_of({2, 0, 6, 4}, 10));
+  ranges.accept(7, ranges_of({-2, 0, 2, 4}, 30));
+  ranges.accept(3, ranges_of({2, 0, 6, 4}, 10));
   const ColumnScaling scaling = ranges.scaling();  // -1 … 3, 0 … 4
   EXPECT_THAT(scaling.offset, ElementsAre(1, 2));
   EXPECT_THAT(scaling.factor, ElementsAre(0.5f, 0.5f));
@@ -121,13 +121,17 @@ TEST(ColumnRangesTest, RefusesWhatIsNoRange) {
   for (const auto& [least, most] : {std::pair{1.0f, 0.0f}, {NAN, 1.0f}, {0.0f, INFINITY}}) {
     for (const RangeKind kind : {RangeKind::kExtremes, RangeKind::kQuantiles}) {
       ColumnRanges ranges(kind, 2);
-      EXPECT_THAT(error_text([&, l = least, m = most] { ranges.accept(ranges_of(l, m)); }),
+      EXPECT_THAT(error_text([&, l = least, m = most] { ranges.accept(0, ranges_of(l, m)); }),
                   HasSubstr("expected two finite numbers that ascend"));
     }
   }
   ColumnRanges ranges(RangeKind::kQuantiles, 2);
-  EXPECT_THAT(error_text([&] { ranges.accept(ranges_of(0, 1e9f)); }), HasSubstr("another unit"));
-  EXPECT_THAT(error_text([&] { ranges.accept(ranges_of({0, 0, 1, 1e9f}, 10)); }), HasSubstr("column 2"));
+  EXPECT_THAT(error_text([&] {
+                ranges.accept(0, ranges_of({0, 0, 1, INFINITY}, 10));
+              }),
+              HasSubstr("column 2"));
+  EXPECT_NO_THROW(ranges.accept(0, ranges_of(-3e38f, 3e38f)));
+  EXPECT_GT(ranges.scaling().factor[0], 0);
 }
 
 // A model with such a limit could not be written.

@@ -52,8 +52,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const RangeKind kind : {RangeKind::kExtremes, RangeKind::kQuantiles}) {
     const auto fitted = accepted([&] {
       ColumnRanges ranges(kind, kColumns);
-      ranges.accept(*message);
-      ranges.accept(*message);
+      ranges.accept(0, *message);
+      ranges.accept(1, *message);
       return ranges.scaling();
     });
     if (fitted) use(*fitted, plain);

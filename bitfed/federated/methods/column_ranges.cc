@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 
 #include "bitfed/base/error.h"
@@ -52,32 +53,44 @@ State ranges_message(const State& broadcast, const Dataset& samples) {
 
 ColumnRanges::ColumnRanges(RangeKind kind, size_t columns) : kind_(kind), columns_(columns) {}
 
-void ColumnRanges::accept(const State& message) {
-  const std::vector<float> ranges = message.values<float>("ranges", {2, columns_});
-  const auto samples = message.scalar<uint32_t>("samples");
-  if (samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
+void ColumnRanges::accept(uint32_t client, const State& message) {
+  Ranges ranges{message.values<float>("ranges", {2, columns_}), message.scalar<uint32_t>("samples")};
+  if (ranges.samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
   for (size_t c = 0; c < columns_; ++c) {
-    if (!std::isfinite(ranges[c]) || !std::isfinite(ranges[columns_ + c]) || ranges[c] > ranges[columns_ + c])
+    const float least = ranges.ends[c];
+    const float most = ranges.ends[columns_ + c];
+    if (!std::isfinite(least) || !std::isfinite(most) || least > most)
       throw input_error("tensor 'ranges': column {}: expected two finite numbers that ascend", c + 1);
   }
-  if (kind_ == RangeKind::kQuantiles) {
-    for (size_t i = 0; i < ranges.size(); ++i) {
-      if (ExactMean::fits(std::span(&ranges[i], 1))) continue;
-      throw input_error("tensor 'ranges': column {}: found a quantile beyond ±{}: bring it to another unit",
-                        i % columns_ + 1, ExactMean::kLargest);
-    }
-    quantiles_.add(ranges, samples);
-    return;
-  }
-  if (extremes_.empty()) extremes_ = ranges;
+  received_[client] = std::move(ranges);
+}
+
+std::vector<double> ColumnRanges::extremes() const {
+  std::vector<double> ends(2 * columns_);
   for (size_t c = 0; c < columns_; ++c) {
-    extremes_[c] = std::min(extremes_[c], ranges[c]);
-    extremes_[columns_ + c] = std::max(extremes_[columns_ + c], ranges[columns_ + c]);
+    ends[c] = std::numeric_limits<double>::max();
+    ends[columns_ + c] = std::numeric_limits<double>::lowest();
+    for (const auto& [client, ranges] : received_) {
+      ends[c] = std::min<double>(ends[c], ranges.ends[c]);
+      ends[columns_ + c] = std::max<double>(ends[columns_ + c], ranges.ends[columns_ + c]);
+    }
   }
+  return ends;
+}
+
+std::vector<double> ColumnRanges::mean_quantiles() const {
+  std::vector<double> sums(2 * columns_);
+  double samples = 0;
+  for (const auto& [client, ranges] : received_) {
+    samples += ranges.samples;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(ranges.samples) * ranges.ends[i];
+  }
+  for (double& sum : sums) sum = static_cast<float>(sum / samples);  // as the clients' own numbers
+  return sums;
 }
 
 ColumnScaling ColumnRanges::scaling() const {
-  const std::vector<float> ends = kind_ == RangeKind::kExtremes ? extremes_ : quantiles_.mean();
+  const std::vector<double> ends = kind_ == RangeKind::kExtremes ? extremes() : mean_quantiles();
   ColumnScaling scaling;
   scaling.limit = kind_ == RangeKind::kExtremes ? 0 : kBeyond;
   for (size_t c = 0; c < columns_; ++c) {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <string>
+#include <cstdint>
+#include <map>
 #include <vector>
 
 #include "bitfed/data/dataset.h"
-#include "bitfed/federated/exact_mean.h"
 #include "bitfed/model/state.h"
 #include "bitfed/nn/mlp_model.h"
 
@@ -27,7 +27,7 @@ class ColumnRanges {
   ColumnRanges(RangeKind kind, size_t columns);
 
   // An input_error for what is not a range of finite numbers for every column.
-  void accept(const State& message);
+  void accept(uint32_t client, const State& message);
 
   // From the least to the largest of all extremes, or between the means of the quantiles, weighted by
   // samples: the middle of a column's range becomes 0, its ends -1 and 1; a constant column 0 everywhere.
@@ -35,10 +35,16 @@ class ColumnRanges {
   ColumnScaling scaling() const;
 
  private:
+  struct Ranges {
+    std::vector<float> ends;  // all columns' lower ones, then their upper ones
+    uint32_t samples = 0;
+  };
+  std::vector<double> extremes() const;
+  std::vector<double> mean_quantiles() const;
+
   RangeKind kind_;
   size_t columns_;
-  std::vector<float> extremes_;  // all columns' least, then their largest
-  ExactMean quantiles_;          // the same order
+  std::map<uint32_t, Ranges> received_;  // by client: sums are taken in their order
 };
 
 }  // namespace bitfed

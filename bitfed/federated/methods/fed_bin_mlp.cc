@@ -173,9 +173,9 @@ class Server : public ServerHalf {
     return needs_preparation() ? ask_for_ranges(recipe_.ranges) : save();
   }
 
-  void accept(uint32_t /*client*/, const State& message) override {
+  void accept(uint32_t client, const State& message) override {
     if (needs_preparation()) {
-      ranges_.accept(message);
+      ranges_.accept(client, message);
       return;
     }
     const auto samples = message.scalar<uint32_t>("samples");
