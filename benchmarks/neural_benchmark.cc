@@ -1,11 +1,13 @@
 // A training step of the perceptron 14-64-32-16-6 on a batch of 32, as a gateway takes it, and predictions of
-// the trained model. Each beside the same by the plain loops, that is on the level "scalar".
+// the trained model, each beside the same by the plain loops, that is on the level "scalar"; training steps
+// of CNN4, real and with rotated binary weights, and the rotation itself.
 
 #include <benchmark/benchmark.h>
 
 #include "bitfed/bits/kernels.h"
 #include "bitfed/nn/mlp_model.h"
 #include "bitfed/nn/mlp_trainer.h"
+#include "bitfed/zoo/network_zoo.h"
 
 namespace bitfed {
 namespace {
@@ -66,6 +68,52 @@ void predict(benchmark::State& state, const char* level) {
 }
 BENCHMARK_CAPTURE(predict, binary, nullptr)->Name("predict-mlp-binary")->UseRealTime();
 BENCHMARK_CAPTURE(predict, plain, "scalar")->Name("plain-predict-mlp-binary")->UseRealTime();
+
+// Training steps of CNN4 on 28 x 28 images, batches of 64.
+void train_cnn4(benchmark::State& state, bool binary) {
+  NetworkSpec spec;
+  spec.binary = binary;
+  spec.height = spec.image_width = 28;
+  spec.channels = 1;
+  spec.classes = 10;
+  spec.mean = spec.deviation = {0.5f};
+  const RandomStream random({.purpose = "benchmark"});
+  constexpr size_t kImages = 64;
+  Network network =
+      binary ? make_rotated_network(spec, {}, kImages, random) : make_network(spec, kImages, random);
+  network.begin_round();
+  network.begin_epoch(0.5);
+  RandomStream pixels({.purpose = "pixels"});
+  std::vector<uint16_t> labels;
+  for (size_t i = 0; i < kImages; ++i) {
+    std::vector<uint8_t> image(28 * 28);
+    for (uint8_t& pixel : image) pixel = static_cast<uint8_t>(pixels.below(256));
+    load_image(spec, image, i, &network);
+    labels.push_back(static_cast<uint16_t>(pixels.below(10)));
+  }
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(network.differentiate(labels));
+    network.descend(0.01f);
+  }
+  state.counters["samples_per_second"] =
+      benchmark::Counter(static_cast<double>(state.iterations() * kImages), benchmark::Counter::kIsRate);
+}
+BENCHMARK_CAPTURE(train_cnn4, real, false)->Name("cnn4-real")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(train_cnn4, rotated, true)->Name("cnn4-rotated")->Unit(benchmark::kMillisecond);
+
+// The three iterations of the rotation at the start of an epoch, all layers of CNN4.
+void rotate_cnn4(benchmark::State& state) {
+  NetworkSpec spec;
+  spec.binary = true;
+  spec.height = spec.image_width = 28;
+  spec.channels = 1;
+  spec.classes = 10;
+  spec.mean = spec.deviation = {0.5f};
+  Network network = make_rotated_network(spec, {}, 1, RandomStream({.purpose = "benchmark"}));
+  network.begin_round();
+  for (auto _ : state) network.begin_epoch(0.5);
+}
+BENCHMARK(rotate_cnn4)->Name("cnn4-rotation")->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace bitfed

@@ -34,10 +34,6 @@ float slope_of_absolute_sine(float angle) {
 
 }  // namespace
 
-float Surrogate::slope(float x) const {
-  return std::max(k * (1.41421356f * t - t * t * std::fabs(x)), 0.0f);
-}
-
 Surrogate Surrogate::of_weights(double part) {
   const double t = std::pow(10.0, -2 + 3 * part);
   return {static_cast<float>(t), static_cast<float>(std::max(1 / t, 1.0))};
@@ -64,7 +60,9 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
       mixed_(server_),
       scratch_(server_),
       gradient_(server_),
-      deviations_(filters) {}
+      deviations_(filters),
+      by_filter_(filters, inputs),
+      by_input_(padded(inputs), filters) {}
 
 std::vector<Parameter*> RotatedWeights::parameters() {
   std::vector<Parameter*> all = {&weights_, &theta_, &r1_, &r2_};
@@ -147,24 +145,30 @@ void RotatedWeights::forward(Matrix* signs) {
     const float* turned = turned_.filter(f);
     const float* server = server_standard_.filter(f);
     float* mixed = mixed_.filter(f);
+    float* signs_of_filter = by_filter_.row(f);
     for_each_place(standard_, [&](size_t i, size_t at) {
       mixed[at] = w[at] + alpha * (turned[at] - w[at]) + beta * (server[at] - w[at]);
-      signs->row(i)[f] = mixed[at] >= 0 ? 1.0f : -1.0f;
+      signs_of_filter[i] = mixed[at] >= 0 ? 1.0f : -1.0f;
     });
   }
+  neural_kernels().transpose(by_filter_.values.data(), by_filter_.rows, by_filter_.stride, by_input_.row(0),
+                             by_input_.stride);
+  std::copy_n(by_input_.row(0), inputs_ * by_input_.stride, signs->row(0));
 }
 
 void RotatedWeights::backward(const Matrix& gradient) {
   const float beta = options_.beta ? std::fabs(std::sin(gamma_.values.row(0)[0])) : 0.0f;
   const float lambda = options_.lambda ? std::clamp(lambda_.values.row(0)[0], 0.0f, 1.0f) : 1.0f;
   float of_beta = 0;
-  // scratch: alpha times the gradient of v, to be turned back.
+  neural_kernels().transpose(gradient.row(0), inputs_, gradient.stride, by_filter_.row(0), by_filter_.stride);
+  // mixed_ becomes alpha times the gradient of v, to be turned back.
   for (size_t f = 0; f < standard_.count; ++f) {
     const float alpha = std::fabs(std::sin(theta_.values.row(0)[f]));
     const float* w = standard_.filter(f);
+    const float* from = by_filter_.row(f);
     float of_alpha = 0;
     for_each_place(standard_, [&](size_t i, size_t at) {
-      const float g = gradient.row(i)[f] * surrogate_.slope(mixed_.filter(f)[at]);
+      const float g = from[i] * surrogate_.slope(mixed_.filter(f)[at]);
       of_alpha += g * (turned_.filter(f)[at] - w[at]);
       of_beta += g * (server_standard_.filter(f)[at] - w[at]);
       gradient_.filter(f)[at] = (1 - alpha - beta) * g;

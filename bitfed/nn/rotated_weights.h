@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "bitfed/nn/layer.h"
@@ -12,7 +14,7 @@ struct Surrogate {
   float t = 1;
   float k = 1;
 
-  float slope(float x) const;
+  float slope(float x) const { return std::max(k * (1.41421356f * t - t * t * std::fabs(x)), 0.0f); }
   // After a part of all rounds and epochs, from 0 to 1: t from 0.01 to 10, k = max(1 / t, 1) …
   static Surrogate of_weights(double part);
   // … and for activations t not below 1, k = 1.
@@ -58,6 +60,7 @@ class RotatedWeights {
   Filters server_, server_standard_;
   Filters standard_, turned_, mixed_, scratch_, gradient_;
   std::vector<float> deviations_;
+  Matrix by_filter_, by_input_;  // signs or their gradient, a row a filter, and turned about
 };
 
 }  // namespace bitfed
