@@ -1,5 +1,6 @@
 #include "bitfed/nn/rotation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -7,7 +8,7 @@ namespace bitfed {
 namespace {
 
 constexpr size_t kMostIterations = 60;
-constexpr double kOrthogonal = 1e-6;  // mean square of X'X - I that is good enough
+constexpr double kOrthogonal = 1e-5;  // root of the mean square of a row of X'X - I that is good enough
 
 void product(const float* a, size_t a_row_step, size_t a_depth_step, const Matrix& b, size_t rows,
              size_t depth, Matrix* c) {
@@ -29,13 +30,21 @@ Matrix transposed(const Matrix& matrix) {
   return result;
 }
 
-double squares(const Matrix& matrix) {
-  double sum = 0;
+// At least the largest singular value: the root of the largest sum of magnitudes of a row times that of a
+// column.
+double norm_bound(const Matrix& matrix) {
+  std::vector<double> columns(matrix.columns);
+  double largest_row = 0;
   for (size_t r = 0; r < matrix.rows; ++r) {
-    for (size_t c = 0; c < matrix.columns; ++c)
-      sum += static_cast<double>(matrix.row(r)[c]) * matrix.row(r)[c];
+    double row = 0;
+    for (size_t c = 0; c < matrix.columns; ++c) {
+      const double magnitude = std::fabs(matrix.row(r)[c]);
+      row += magnitude;
+      columns[c] += magnitude;
+    }
+    largest_row = std::max(largest_row, row);
   }
-  return sum;
+  return std::sqrt(largest_row * *std::max_element(columns.begin(), columns.end()));
 }
 
 // turned = left * W * right of every filter; left by its steps.
@@ -101,7 +110,7 @@ void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, Fil
 
 Matrix polar_factor(const Matrix& matrix) {
   const size_t size = matrix.rows;
-  const double norm = std::sqrt(squares(matrix));
+  const double norm = norm_bound(matrix);
   if (!(norm > 0)) return identity(size);
   // All singular values of X lie in (0, 1]; X (3 I - X'X) / 2 brings each of them nearer to 1.
   Matrix x = matrix;
