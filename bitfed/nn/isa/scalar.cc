@@ -3,6 +3,12 @@
 
 #include "bitfed/nn/isa/units.h"
 
+// What others are held to must not hang on a vectoriser: that of GCC 12 for ARM gets the way back through
+// batch norm wrong.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-vectorize")
+#endif
+
 namespace bitfed::isa {
 namespace {
 
