@@ -49,23 +49,28 @@ Event PersonalEvaluation::mean_accuracy(const ClientHalf& client, const ClientSt
 
 Event PersonalEvaluation::table(const Model& global, const ClientHalf& client, const ClientStates& states,
                                 ThreadPool& pool) const {
-  Event rows = Event::array();
+  std::vector<std::unique_ptr<Model>> own;
   bool any = false;
   for (uint32_t i = 0; i < states.size(); ++i) {
-    const std::unique_ptr<Model> own = model_of(i, client, states);
-    any |= own != nullptr;
+    own.push_back(model_of(i, client, states));
+    any |= own.back() != nullptr;
+  }
+  Event rows = Event::array();
+  if (!any) return rows;
+  const auto judged = [&](const Model* model, const Dataset& test) {
+    return model == nullptr || test.size() == 0 ? Event() : Event(accuracy(*model, test, pool));
+  };
+  const Event global_on_all = by_group_ ? Event() : judged(&global, all_);
+  for (uint32_t i = 0; i < states.size(); ++i) {
     const Dataset& test = test_of(i);
-    const auto judged = [&](const Model* model) {
-      return model == nullptr || test.size() == 0 ? Event() : Event(accuracy(*model, test, pool));
-    };
     rows.push_back({{"client", i},
                     {"name", names_.empty() ? Event() : Event(names_[i])},
                     {"samples", samples_[i]},
                     {"test_samples", test.size()},
-                    {"global_accuracy", judged(&global)},
-                    {"local_accuracy", judged(own.get())}});
+                    {"global_accuracy", by_group_ ? judged(&global, test) : global_on_all},
+                    {"local_accuracy", judged(own[i].get(), test)}});
   }
-  return any ? rows : Event::array();
+  return rows;
 }
 
 }  // namespace bitfed
