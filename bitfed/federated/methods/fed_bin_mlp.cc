@@ -242,7 +242,10 @@ class FedBinMlp : public Method {
 
   std::unique_ptr<ClientHalf> make_client() const override { return std::make_unique<Client>(recipe_); }
   std::unique_ptr<ServerHalf> make_server() const override { return std::make_unique<Server>(recipe_); }
-  std::string client_key() const override { return "fed-bin-mlp"; }
+  std::string client_key() const override {
+    return fmt::format("fed-bin-mlp mix={} lambda={} signs={}", static_cast<int>(recipe_.mix), recipe_.lambda,
+                       recipe_.upload == MlpPrecision::kSigns);
+  }
   uint32_t default_rounds() const override { return 100; }
 
  private:
