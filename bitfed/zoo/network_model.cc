@@ -57,9 +57,9 @@ NetworkSpec spec_from_state(const State& state, std::string_view source) {
   const nlohmann::json& binary = json_field(described, "binary", source);
   if (!binary.is_boolean()) throw input_error("{}: field 'binary': expected true or false", source);
   spec.binary = binary.get<bool>();
-  spec.width = length("width", kLanes, 1024);
-  spec.height = length("height", 16, 1024);
-  spec.image_width = length("image_width", 16, 1024);
+  spec.width = length("width", kLanes, 256);
+  spec.height = length("height", 16, 256);
+  spec.image_width = length("image_width", 16, 256);
   spec.channels = length("channels", 1, 64);
   spec.classes = length("classes", 1, UINT16_MAX);
   if (spec.width % kLanes != 0)
@@ -69,6 +69,23 @@ NetworkSpec spec_from_state(const State& state, std::string_view source) {
   if (std::any_of(spec.deviation.begin(), spec.deviation.end(), [](float value) { return value <= 0; }))
     throw input_error("{}: field 'deviation': expected numbers above 0", source);
   return spec;
+}
+
+// What a small file claims must not make a large network: its weights are there before one is made.
+void expect_large_tensors(const NetworkSpec& spec, const State& state) {
+  uint64_t channels = spec.channels;
+  for (size_t block = 0; block < 4; ++block) {
+    const uint64_t out = uint64_t{spec.width} << block;
+    const std::string name = fmt::format("blocks.{}.convolution.weights", block);
+    if (spec.binary) {
+      state.expect(name, Dtype::kU8, {(9 * channels * out + 7) / 8});
+    } else {
+      state.expect(name, Dtype::kF32, {9 * channels, out});
+    }
+    channels = out;
+  }
+  const uint64_t inputs = uint64_t{spec.height >> 4} * (spec.image_width >> 4) * channels;
+  state.expect("dense.weights", Dtype::kF32, {inputs, spec.classes});
 }
 
 }  // namespace
@@ -167,6 +184,7 @@ ModelCosts NetworkModel::costs() const {
 
 std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::string_view source) {
   NetworkSpec spec = spec_from_state(state, source);
+  expect_large_tensors(spec, state);
   Network network = prototype_of(spec);
   NetworkParameters parameters;
   for (const Parameter* shape : network.parameters()) {

@@ -74,7 +74,7 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool bi
   NetworkSpec spec;
   spec.name = model.choice("name", names[0], names);
   spec.binary = binary;
-  spec.width = static_cast<uint32_t>(model.integer("width", 32, kLanes, 1024));
+  spec.width = static_cast<uint32_t>(model.integer("width", 32, kLanes, 256));
   if (spec.width % kLanes != 0)
     throw input_error("{}: found {}, expected a multiple of {}", model.where("width"), spec.width, kLanes);
   if (prototype.is_table()) {
@@ -85,6 +85,10 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool bi
     throw input_error("{}: images of {} x {}, expected at least {} x {} for {} pools of two",
                       model.where("name"), prototype.height, prototype.width, 1 << kBlocks, 1 << kBlocks,
                       kBlocks);
+  }
+  if (prototype.height > 256 || prototype.width > 256) {
+    throw input_error("{}: images of {} x {}, expected at most 256 x 256", model.where("name"),
+                      prototype.height, prototype.width);
   }
   spec.height = static_cast<uint32_t>(prototype.height);
   spec.image_width = static_cast<uint32_t>(prototype.width);

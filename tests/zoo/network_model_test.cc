@@ -126,6 +126,10 @@ TEST(NetworkModel, RefusesWhatDoesNotFit) {
   EXPECT_THAT(described("\"cnn4\"", "\"cnn5\""), HasSubstr("found 'cnn5'"));
   EXPECT_THAT(described("\"deviation\":[0.5]", "\"deviation\":[0]"), HasSubstr("above 0"));
   EXPECT_THAT(described("\"mean\":[0.5]", "\"mean\":[1,2]"), HasSubstr("expected 1 finite numbers"));
+  // A file of some kilobytes must not ask for a gigabyte.
+  EXPECT_THAT(described("\"height\":16", "\"height\":256"), HasSubstr("dense.weights"));
+  EXPECT_THAT(described("\"height\":16", "\"height\":4096"), HasSubstr("'height'"));
+  EXPECT_THAT(described("\"width\":16", "\"width\":256"), HasSubstr("blocks.0.convolution.weights"));
   State broken;
   broken.metadata = good.metadata;
   for (Tensor tensor : good.tensors()) {
