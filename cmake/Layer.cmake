@@ -35,6 +35,6 @@ function(bitfed_isa_flags)
       "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vpopcntdq;-mbmi;-mbmi2;-mpopcnt;-mlzcnt;-Wno-uninitialized;-Wno-maybe-uninitialized")
     set_source_files_properties(${nn}/avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
     set_source_files_properties(${nn}/avx512.cc PROPERTIES COMPILE_OPTIONS
-      "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mfma;-Wno-uninitialized;-Wno-maybe-uninitialized")
+      "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mfma;-Wno-uninitialized;-Wno-maybe-uninitialized")
   endif()
 endfunction()

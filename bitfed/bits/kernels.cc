@@ -32,7 +32,8 @@ std::vector<const Kernels*> supported_kernels() {
     tables.push_back(&isa::avx2_kernels());
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("bmi2")) {
+      __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512vnni") &&
+      __builtin_cpu_supports("bmi2")) {
     tables.push_back(&isa::avx512_kernels());
   }
 #elif defined(__aarch64__)

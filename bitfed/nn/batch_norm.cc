@@ -1,23 +1,13 @@
 #include "bitfed/nn/batch_norm.h"
 
-#include <algorithm>
 #include <cassert>
-#include <cmath>
 
 namespace bitfed {
-namespace {
-
-constexpr float kMomentum = 0.1f;
-
-}  // namespace
 
 BatchNorm::BatchNorm(size_t batch, const ImageShape& input, Activation activation, const std::string& name)
     : Layer(batch, input),
       activation_(activation),
-      scale_(name + ".scale", 1, input.channels),
-      shift_(name + ".shift", 1, input.channels),
-      mean_(name + ".mean", 1, input.channels, true),
-      variance_(name + ".variance", 1, input.channels, true),
+      norm_(input.channels, name),
       normal_(batch, input),
       batch_mean_(input.channels),
       batch_variance_(input.channels),
@@ -27,46 +17,29 @@ BatchNorm::BatchNorm(size_t batch, const ImageShape& input, Activation activatio
   assert(input.border == 0 && input.channels % kLanes == 0);
 }
 
-void BatchNorm::start(RandomStream /*random*/) {
-  std::fill_n(scale_.values.row(0), scale_.count(), 1.0f);
-  std::fill_n(variance_.values.row(0), variance_.count(), 1.0f);
-  shift_.values.values.clear();
-  mean_.values.values.clear();
-}
-
 void BatchNorm::forward(const Images& input, size_t images, Pass pass) {
   const ImageShape& shape = output_.shape();
   const size_t rows = images * shape.pixels();
   if (pass == Pass::kPrediction) {
-    for (size_t c = 0; c < shape.channels; ++c) {
-      factor_[c] = scale_.values.row(0)[c] / std::sqrt(variance_.values.row(0)[c] + kEpsilon);
-      offset_[c] = shift_.values.row(0)[c] - mean_.values.row(0)[c] * factor_[c];
-    }
+    norm_.fold(&factor_, &offset_);
     neural_kernels().affine(input.data(), rows, shape.channels, factor_.data(), offset_.data(), activation_,
                             output_.data());
     return;
   }
-  neural_kernels().norm_forward({input.data(), rows, shape.channels, scale_.values.row(0),
-                                 shift_.values.row(0), kEpsilon, activation_, normal_.data(), output_.data(),
-                                 batch_mean_.data(), batch_variance_.data(), inverse_deviation_.data()});
-  if (rows < 2) return;
-  const float unbiased = static_cast<float>(rows) / static_cast<float>(rows - 1);
-  for (size_t c = 0; c < shape.channels; ++c) {
-    float& mean = mean_.values.row(0)[c];
-    float& variance = variance_.values.row(0)[c];
-    mean = (1 - kMomentum) * mean + kMomentum * batch_mean_[c];
-    variance = (1 - kMomentum) * variance + kMomentum * (unbiased * batch_variance_[c]);
-  }
+  neural_kernels().norm_forward({input.data(), rows, shape.channels, norm_.scale.values.row(0),
+                                 norm_.shift.values.row(0), NormParameters::kEpsilon, activation_,
+                                 normal_.data(), output_.data(), batch_mean_.data(), batch_variance_.data(),
+                                 inverse_deviation_.data()});
+  norm_.gather(batch_mean_, batch_variance_, rows);
 }
 
 void BatchNorm::backward(const Images& /*input*/, size_t images, Images* input_gradient) {
   const ImageShape& shape = output_.shape();
-  const size_t rows = images * shape.pixels();
-  neural_kernels().norm_backward({output_gradient_.data(), rows, shape.channels, normal_.data(),
-                                  scale_.values.row(0), shift_.values.row(0), inverse_deviation_.data(),
-                                  activation_, scale_.gradient.row(0), shift_.gradient.row(0)});
-  if (input_gradient != nullptr)
-    std::copy_n(output_gradient_.data(), rows * shape.channels, input_gradient->data());
+  float* gradient = output_gradient_.data();
+  neural_kernels().norm_backward(
+      {gradient, images * shape.pixels(), shape.channels, normal_.data(), norm_.scale.values.row(0),
+       norm_.shift.values.row(0), inverse_deviation_.data(), activation_, norm_.scale.gradient.row(0),
+       norm_.shift.gradient.row(0), input_gradient == nullptr ? gradient : input_gradient->data()});
 }
 
 }  // namespace bitfed

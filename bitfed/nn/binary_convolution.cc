@@ -1,32 +1,199 @@
 #include "bitfed/nn/binary_convolution.h"
 
+#include <algorithm>
+#include <cassert>
+
 namespace bitfed {
 namespace {
 
-constexpr size_t kRotationIterations = 3;
+constexpr size_t kChunkShorts = 65536;  // of gradients that are worked off together: they stay in the cache
+
+ImageShape output_shape(const ImageShape& input, size_t channels, size_t stride) {
+  return {(input.height + stride - 1) / stride, (input.width + stride - 1) / stride, channels, 0};
+}
+
+// Where the patch of every pixel that comes out begins in a batch of images.
+std::vector<uint32_t> patch_places(size_t batch, const ImageShape& input, const ImageShape& output,
+                                   const BinaryConvolution::Kernel& kernel) {
+  const size_t corner = input.border - kernel.side / 2;
+  std::vector<uint32_t> places;
+  places.reserve(batch * output.pixels());
+  for (size_t image = 0; image < batch; ++image) {
+    for (size_t y = 0; y < output.height; ++y) {
+      for (size_t x = 0; x < output.width; ++x) {
+        places.push_back(static_cast<uint32_t>(image * input.image_floats() +
+                                               (y * kernel.stride + corner) * input.row_floats() +
+                                               (x * kernel.stride + corner) * input.channels));
+      }
+    }
+  }
+  return places;
+}
+
+// The largest factor with which no sum of `depth` numbers times ±1 leaves 32 bits, and no number 16.
+float fixed_point_factor(float largest, size_t depth) {
+  const size_t most = std::min<size_t>(INT16_MAX, INT32_MAX / depth);
+  return largest > 0 ? static_cast<float>(most) / largest : 0;
+}
 
 }  // namespace
 
 BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size_t channels,
-                                     const RotatedOptions& options, const std::string& name)
-    : Convolution(batch, input, channels, name), rotated_(channels, 9 * input.channels, options, name) {}
+                                     const Kernel& kernel, const RotatedOptions& options,
+                                     const std::string& name)
+    : Layer(batch, output_shape(input, channels, kernel.stride)),
+      input_(input),
+      kernel_(kernel),
+      rotated_(channels, kernel.side * kernel.side * input.channels, options, name),
+      by_input_(kernel.side * kernel.side * input.channels, channels),
+      gradient_(channels, kernel.side * kernel.side * input.channels),
+      weights_(by_input_.values.size()),
+      weights_back_(by_input_.values.size()),
+      signs_(batch * input.image_floats()),
+      paired_signs_((batch + 1) / 2 * 2 * input.image_floats()),
+      paired_gradient_((batch + 1) / 2 * 2 * output_.shape().image_floats()),
+      spread_(0, {input.height, input.width, channels, kernel.side / 2}),
+      spread_gradient_(batch * spread_.shape().image_floats()),
+      no_image_(std::max(input.image_floats(), output_.shape().image_floats())) {
+  assert(input.border >= kernel.side / 2 && input.channels % kLanes == 0 && channels % kLanes == 0);
+  places_ = patch_places(batch, input, output_.shape(), kernel);
+  for (size_t i = 0; i < output_.shape().pixels(); ++i) paired_places_.push_back(2 * places_[i]);
+  spread_places_ = patch_places(batch, spread_.shape(), input, {kernel.side, 1});
+}
+
+// Pairs along the depth: inputs 2i and 2i + 1 of every filter.
+void BinaryConvolution::pack_weights(const Matrix& signs) {
+  const NeuralKernels& kernels = neural_kernels();
+  kernels.transpose(signs.row(0), signs.rows, signs.stride, by_input_.row(0), by_input_.stride);
+  for (size_t i = 0; i < by_input_.rows; i += 2)
+    kernels.quantise_pairs(by_input_.row(i), by_input_.row(i + 1), by_input_.stride, 1,
+                           weights_.data() + i * by_input_.stride);
+}
+
+// The way back goes from filters to inputs, with the kernel upside down: filters in pairs.
+void BinaryConvolution::pack_weights_back(const Matrix& signs) {
+  const size_t in = input_.channels;
+  const size_t taps = kernel_.side * kernel_.side;
+  for (size_t tap = 0; tap < taps; ++tap) {
+    for (size_t f = 0; f < signs.rows; f += 2) {
+      neural_kernels().quantise_pairs(signs.row(f) + tap * in, signs.row(f + 1) + tap * in, in, 1,
+                                      weights_back_.data() + ((taps - 1 - tap) * signs.rows + f) * in);
+    }
+  }
+}
 
 void BinaryConvolution::forward(const Images& input, size_t images, Pass pass) {
-  rotated_.forward(&weights().values);
-  Convolution::forward(input, images, pass);
+  const Matrix& signs = rotated_.forward();
+  pack_weights(signs);
+  if (pass == Pass::kTraining) pack_weights_back(signs);
+  neural_kernels().quantise(input.data(), images * input_.image_floats(), 1, signs_.data());
+  const size_t channels = output_.shape().channels;
+  const size_t pairs = kernel_.side * input_.channels / 2;
+  neural_kernels().multiply_pairs({signs_.data(), places_.data(), kernel_.side, pairs, input_.row_floats(),
+                                   weights_.data(), 2 * pairs * channels, output_.data(), channels,
+                                   images * output_.shape().pixels(), channels, 1});
 }
 
-void BinaryConvolution::backward(const Images& input, size_t images, Images* input_gradient) {
-  Convolution::backward(input, images, input_gradient);
-  rotated_.backward(weights().gradient);
+void BinaryConvolution::weight_gradient(const Images& input, size_t images, float factor) {
+  const NeuralKernels& kernels = neural_kernels();
+  const ImageShape& out = output_.shape();
+  const size_t pairs = (images + 1) / 2;
+  for (size_t pair = 0; pair < pairs; ++pair) {
+    const size_t even = 2 * pair;
+    const bool odd = even + 1 < images;
+    kernels.quantise_pairs(input.data() + even * input_.image_floats(),
+                           odd ? input.data() + (even + 1) * input_.image_floats() : no_image_.data(),
+                           input_.image_floats(), 1, paired_signs_.data() + even * input_.image_floats());
+    kernels.quantise_pairs(output_gradient_.data() + even * out.image_floats(),
+                           odd ? output_gradient_.data() + (even + 1) * out.image_floats() : no_image_.data(),
+                           out.image_floats(), factor, paired_gradient_.data() + even * out.image_floats());
+  }
+  const size_t columns = kernel_.side * input_.channels;
+  const size_t chunk = std::max<size_t>(1, kChunkShorts / (2 * out.image_floats()));
+  for (size_t first = 0; first < pairs; first += chunk) {
+    for (size_t y = 0; y < kernel_.side; ++y) {
+      kernels.sum_pairs(
+          {paired_gradient_.data() + 2 * first * out.image_floats(), 2 * out.channels, 2 * out.image_floats(),
+           paired_signs_.data() + 2 * (first * input_.image_floats() + y * input_.row_floats()),
+           paired_places_.data(), 2 * input_.image_floats(), std::min(chunk, pairs - first), out.pixels(),
+           gradient_.row(0) + y * columns, gradient_.stride, out.channels, columns, 1 / factor, first > 0});
+    }
+  }
 }
 
-void BinaryConvolution::begin_epoch(double part) {
-  rotated_.begin_epoch(kRotationIterations, part);
+void BinaryConvolution::input_gradient(size_t images, float factor, Images* gradient) {
+  const NeuralKernels& kernels = neural_kernels();
+  const ImageShape& out = output_.shape();
+  const ImageShape& spread = spread_.shape();
+  const size_t run = kernel_.stride == 1 ? out.width : 1;  // pixels that stay side by side
+  for (size_t image = 0; image < images; ++image) {
+    for (size_t y = 0; y < out.height; ++y) {
+      for (size_t x = 0; x < out.width; x += run) {
+        const size_t row = spread.border + y * kernel_.stride;
+        const size_t column = spread.border + x * kernel_.stride;
+        kernels.quantise(output_gradient_.row(image, y) + x * out.channels, run * out.channels, factor,
+                         spread_gradient_.data() + image * spread.image_floats() + row * spread.row_floats() +
+                             column * spread.channels);
+      }
+    }
+  }
+  const size_t pairs = kernel_.side * out.channels / 2;
+  kernels.multiply_pairs({spread_gradient_.data(), spread_places_.data(), kernel_.side, pairs,
+                          spread.row_floats(), weights_back_.data(), 2 * pairs * input_.channels,
+                          gradient->data(), input_.channels, images * input_.pixels(), input_.channels,
+                          1 / factor});
+}
+
+void BinaryConvolution::backward(const Images& input, size_t images, Images* gradient) {
+  const ImageShape& out = output_.shape();
+  const size_t count = images * out.image_floats();
+  const size_t depth = std::max(images * out.pixels(), kernel_.side * kernel_.side * out.channels);
+  const float factor =
+      fixed_point_factor(neural_kernels().largest_magnitude(output_gradient_.data(), count), depth);
+  if (factor == 0) {
+    gradient_.values.clear();
+    if (gradient != nullptr) std::fill_n(gradient->data(), images * input_.pixels() * input_.channels, 0.0f);
+  } else {
+    weight_gradient(input, images, factor);
+    if (gradient != nullptr) input_gradient(images, factor, gradient);
+  }
+  rotated_.backward(gradient_);
 }
 
 std::vector<std::vector<float>> BinaryConvolution::deployed() {
-  rotated_.forward(&weights().values);
+  pack_weights(rotated_.forward());
+  const std::vector<float> all(by_input_.row(0), by_input_.row(0) + by_input_.rows * by_input_.stride);
+  return {all};
+}
+
+BinaryWeightConvolution::BinaryWeightConvolution(size_t batch, const ImageShape& input, size_t channels,
+                                                 const RotatedOptions& options, const std::string& name)
+    : Convolution(batch, input, channels, name),
+      rotated_(channels, 9 * input.channels, options, name),
+      gradient_(channels, 9 * input.channels) {}
+
+void BinaryWeightConvolution::take_signs() {
+  const Matrix& signs = rotated_.forward();
+  for (size_t f = 0; f < signs.rows; ++f) {
+    for (size_t i = 0; i < signs.columns; ++i) weights().values.row(i)[f] = signs.row(f)[i];
+  }
+}
+
+void BinaryWeightConvolution::forward(const Images& input, size_t images, Pass pass) {
+  take_signs();
+  Convolution::forward(input, images, pass);
+}
+
+void BinaryWeightConvolution::backward(const Images& input, size_t images, Images* input_gradient) {
+  Convolution::backward(input, images, input_gradient);
+  for (size_t f = 0; f < gradient_.rows; ++f) {
+    for (size_t i = 0; i < gradient_.columns; ++i) gradient_.row(f)[i] = weights().gradient.row(i)[f];
+  }
+  rotated_.backward(gradient_);
+}
+
+std::vector<std::vector<float>> BinaryWeightConvolution::deployed() {
+  take_signs();
   return {weights().numbers()};
 }
 

@@ -5,25 +5,79 @@
 
 namespace bitfed {
 
-// A convolution that multiplies by the signs of rotated weights.
-class BinaryConvolution : public Convolution {
+// A convolution of signs with signs, whose weights are rotated as FedBNN has it: 3 x 3 or 1 x 1, of stride 1
+// or more, padded with zeros to as many pixels as the stride leaves. The weights of a filter stand by row and
+// column of the kernel, then input channel.
+//
+// All products are of integers. Gradients on their way back become fixed point first: 16 bits, scaled by the
+// largest of the batch. One operand is always a sign, so the sums are exact, and the same on every machine.
+class BinaryConvolution : public Layer {
  public:
-  BinaryConvolution(size_t batch, const ImageShape& input, size_t channels, const RotatedOptions& options,
-                    const std::string& name);
+  struct Kernel {
+    size_t side = 3;
+    size_t stride = 1;
+  };
+
+  // Channels come in whole lanes.
+  BinaryConvolution(size_t batch, const ImageShape& input, size_t channels, const Kernel& kernel,
+                    const RotatedOptions& options, const std::string& name);
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
   std::vector<Parameter*> parameters() override { return rotated_.parameters(); }
   void start(RandomStream random) override { rotated_.start(random); }
   void begin_round() override { rotated_.begin_round(); }
-  void begin_epoch(double part) override;
+  void begin_epoch(double part) override { rotated_.begin_epoch(kRotationIterations, part); }
   void end_round() override { rotated_.end_round(); }
+  std::vector<std::vector<float>> deployed() override;
 
-  // The signs, by row and column of the kernel, input channel, output channel.
+  // Of the weights' signs, a row a filter, after a way back.
+  const Matrix& sign_gradient() const { return gradient_; }
+
+  static constexpr size_t kRotationIterations = 3;
+
+ private:
+  void pack_weights(const Matrix& signs);
+  void pack_weights_back(const Matrix& signs);
+  void weight_gradient(const Images& input, size_t images, float factor);
+  void input_gradient(size_t images, float factor, Images* gradient);
+
+  ImageShape input_;
+  Kernel kernel_;
+  RotatedWeights rotated_;
+  Matrix by_input_;  // the signs of the weights, or their gradient, a row an input
+  Matrix gradient_;  // of the signs, a row a filter
+  Shorts weights_, weights_back_;
+  Shorts signs_;                           // the input
+  Shorts paired_signs_, paired_gradient_;  // two images in turn
+  Images spread_;  // the shape of the output's gradient, spread over the input's pixels
+  Shorts spread_gradient_;
+  Floats no_image_;
+  std::vector<uint32_t> places_, paired_places_, spread_places_;
+};
+
+// The same with real inputs, for the first layer of a network: 3 x 3, stride 1.
+class BinaryWeightConvolution : public Convolution {
+ public:
+  BinaryWeightConvolution(size_t batch, const ImageShape& input, size_t channels,
+                          const RotatedOptions& options, const std::string& name);
+
+  void forward(const Images& input, size_t images, Pass pass) override;
+  void backward(const Images& input, size_t images, Images* input_gradient) override;
+  std::vector<Parameter*> parameters() override { return rotated_.parameters(); }
+  void start(RandomStream random) override { rotated_.start(random); }
+  void begin_round() override { rotated_.begin_round(); }
+  void begin_epoch(double part) override {
+    rotated_.begin_epoch(BinaryConvolution::kRotationIterations, part);
+  }
+  void end_round() override { rotated_.end_round(); }
   std::vector<std::vector<float>> deployed() override;
 
  private:
+  void take_signs();
+
   RotatedWeights rotated_;
+  Matrix gradient_;  // of the signs, a row a filter
 };
 
 }  // namespace bitfed

@@ -72,11 +72,11 @@ struct NormForward {
   float* inverse_deviation;
 };
 
-// The way back: from the gradient of `out` to that of x (in its place), of the scale and of the shift. A sign
+// The way back: from the gradient of `out` to that of x, of the scale and of the shift. A sign
 // (straight through) and a hardtanh let gradients pass where their argument is within ±1, a ReLU where it is
 // above 0.
 struct NormBackward {
-  float* gradient;  // of out; becomes that of x
+  float* gradient;  // of out; is overwritten
   size_t rows;
   size_t columns;  // padded; also the stride
   const float* normal;
@@ -86,6 +86,144 @@ struct NormBackward {
   Activation activation;
   float* scale_gradient;
   float* shift_gradient;
+  float* x_gradient;  // may be `gradient` itself
+};
+
+// Batch norm, an activation, and the largest of 2 x 2 pixels, in one: only what enters and what is left of it
+// pass through memory. Images lie one after the other without a border; a last odd row or column is not
+// pooled. Out of the 4 pixels x of a window comes activation(x * factor + shift) of the one that makes it
+// largest, with two roundings; the gradient goes to that pixel (the first of equal ones).
+struct NormPool {
+  const float* x;
+  size_t images;
+  size_t height;
+  size_t width;
+  size_t channels;      // padded
+  const float* factor;  // scale / deviation
+  const float* shift;
+  Activation activation;
+};
+
+// Where the windows of the images lie.
+struct PoolPlaces {
+  size_t row_step;
+  size_t image_step;
+};
+
+// The gradient of what was pooled (without a border), on its way back. First the sums over all windows, of
+// the gradient (which is that of the shift) and of the gradient times the pixel as batch norm left it, normal
+// = (x
+// - mean) * inverse_deviation (that of the scale); then, with `slope` and `offset` made of them, that of x:
+// x * slope + offset, and at the windows' chosen pixels the gradient times factor.
+struct NormPoolSums {
+  const float* gradient;
+  const float* mean;
+  const float* inverse_deviation;
+  float* sum;
+  float* along;
+};
+
+struct NormPoolBackward {
+  const float* gradient;
+  const float* slope;
+  const float* offset;
+  float* x_gradient;
+};
+
+// Products of 16-bit integers, exact: for weights and activations of one bit, and gradients in fixed point.
+// Two elements that follow each other along the depth lie side by side (a pair). c = factor * sums, or that
+// added to c. Sums must stay below 2^31.
+//
+// Row r of a begins at a + places[r]; the depth goes on in `segments` pieces of `pairs` pairs each, for which
+// a goes a_segment_step on, and b (a row of `columns` pairs for every pair of the depth) b_segment_step.
+struct PairProduct {
+  const int16_t* a;
+  const uint32_t* places;
+  size_t segments;
+  size_t pairs;
+  size_t a_segment_step;
+  const int16_t* b;
+  size_t b_segment_step;
+  float* c;
+  size_t c_stride;
+  size_t rows;
+  size_t columns;  // padded
+  float factor;
+};
+
+// The other way about: of pair k, a holds a row of pairs, a_stride long, one for every row of c; those of b,
+// one for every column of c, begin at b + places[k].
+struct PairSum {
+  const int16_t* a;
+  size_t a_stride;
+  size_t a_segment_step;
+  const int16_t* b;
+  const uint32_t* places;
+  size_t b_segment_step;
+  size_t segments;
+  size_t pairs;
+  float* c;
+  size_t c_stride;
+  size_t rows;
+  size_t columns;  // padded
+  float factor;
+  bool adds;
+};
+
+// A sign's surrogate on the way back, F'(x) = max(k (sqrt(2) t - t^2 |x|), 0).
+struct Surrogate {
+  float t;
+  float k;
+};
+
+// The way back through out = sign(normal), normal = (x - mean) * inverse_deviation, where mean and deviation
+// are those of all `count` numbers x.
+struct SignBackward {
+  const float* x;
+  size_t count;
+  float mean;
+  float inverse_deviation;
+  Surrogate surrogate;
+  const float* gradient;  // of out
+  float* x_gradient;
+};
+
+// What FedBNN makes of the weights of one filter, see RotatedWeights, and the way back. All are `count`
+// floats with the filter's padding, where all but the signs are 0.
+struct FilterBlend {
+  const float* weights;  // standardised
+  const float* turned;
+  const float* server;  // standardised
+  float alpha;
+  float beta;
+  size_t count;
+  float* blended;  // weights + alpha (turned - weights) + beta (server - weights)
+};
+
+struct FilterBlendBackward {
+  FilterBlend forward;
+  Surrogate surrogate;
+  const float* gradient;  // of the signs of blended; of blended it is g
+  float* kept;            // (1 - alpha - beta) g
+  float* turned;          // alpha g
+  float of_alpha;         // out: sum of g (turned - weights)
+  float of_beta;          // out: sum of g (server - weights)
+};
+
+// weights = (fused - mean) / deviation, fused = lambda local + (1 - lambda) server.
+struct FilterFuseBackward {
+  const float* weights;
+  const float* gradient;  // of weights: the sum of these two
+  const float* gradient_turned;
+  const float* local;
+  const float* server;
+  const float* mask;  // 1 where there is a weight, 0 in the padding
+  size_t count;
+  size_t numbers;  // without the padding
+  float inverse_deviation;
+  float lambda;
+  float* local_gradient;
+  float of_lambda;  // out
 };
 
 // Adam (Kingma and Ba, 2015; the form with the correction in the rate, as Keras has it). `bound` > 0: the
@@ -115,11 +253,19 @@ struct NeuralKernels {
   void (*norm_forward)(const NormForward& norm);
   void (*norm_backward)(const NormBackward& norm);
 
-  // The largest of 2 x 2 pixels of `channels` (padded) values each: `pixels` outputs side by side, from twice
-  // as many pixels in each of two rows. The way back gives the gradient to the first of the largest.
-  void (*max_pool)(const float* upper, const float* lower, size_t pixels, size_t channels, float* out);
-  void (*max_pool_back)(const float* upper, const float* lower, size_t pixels, size_t channels,
-                        const float* gradient, float* upper_gradient, float* lower_gradient);
+  // Mean and biased variance of every column, from one pass over x.
+  void (*moments)(const float* x, size_t rows, size_t columns, float* mean, float* variance);
+  void (*norm_pool)(const NormPool& pool, const PoolPlaces& places, float* out);
+  void (*norm_pool_sums)(const NormPool& pool, const NormPoolSums& sums);
+  void (*norm_pool_back)(const NormPool& pool, const NormPoolBackward& back);
+
+  void (*multiply_pairs)(const PairProduct& product);
+  void (*sum_pairs)(const PairSum& product);
+  // The largest magnitude of x; and x * factor, rounded to the nearest integer, ties to even, as 16 bits: one
+  // after the other, or of two x in turn.
+  float (*largest_magnitude)(const float* x, size_t count);
+  void (*quantise)(const float* x, size_t count, float factor, int16_t* out);
+  void (*quantise_pairs)(const float* even, const float* odd, size_t count, float factor, int16_t* out);
 
   // parameters -= rate * gradient
   void (*descend)(float* parameters, const float* gradient, size_t count, float rate);
@@ -141,8 +287,21 @@ struct NeuralKernels {
   // padding: what falls on padding there is padding here.
   void (*transpose)(const float* from, size_t rows, size_t columns, float* to, size_t to_stride);
 
-  // out = the signs of x, as +1 and -1; sign(0) = +1.
-  void (*signs)(const float* x, size_t count, float* out);
+  // out = x >= threshold ? 1 : -1.
+  void (*signs)(const float* x, size_t count, float threshold, float* out);
+
+  // x * a + y * b, the first product fused.
+  void (*combine)(const float* x, float a, const float* y, float b, size_t count, float* out);
+  // Of `numbers` numbers, with their padding of zeros `count`; the mask tells them apart (none: no padding).
+  // The mean is taken in sixteen sums, number i in sum i % 16, added up by halves: plain C can repeat it.
+  float (*mean)(const float* x, size_t count, size_t numbers);
+  float (*deviation)(const float* x, size_t count, const float* mask, size_t numbers, float mean);
+  // (x - mean) * factor where the mask is 1, 0 elsewhere.
+  void (*standardise)(const float* x, size_t count, const float* mask, float mean, float factor, float* out);
+  void (*sign_back)(const SignBackward& sign);
+  void (*blend_filter)(const FilterBlend& blend);
+  void (*blend_filter_back)(FilterBlendBackward* blend);
+  void (*fuse_filter_back)(FilterFuseBackward* fuse);
 };
 
 // The table for the instruction set of kernels().

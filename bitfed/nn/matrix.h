@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 
@@ -8,40 +9,44 @@
 
 namespace bitfed {
 
-// Floats aligned for the kernels, their number padded to whole lanes; zeros at first.
-class Floats {
+// Numbers aligned for the kernels, as many as fill whole lanes; zeros at first.
+template <typename Number>
+class Aligned {
  public:
-  explicit Floats(size_t count = 0) : count_(padded(count)), values_(allocate(count_)) {}
-  Floats(const Floats& other) : Floats(other.count_) { copy_from(other.data()); }
-  Floats& operator=(const Floats& other) {
-    if (this != &other) *this = Floats(other);
+  explicit Aligned(size_t count = 0) : count_(padded(count)), values_(allocate(count_)) {}
+  Aligned(const Aligned& other) : Aligned(other.count_) { copy_from(other.data()); }
+  Aligned& operator=(const Aligned& other) {
+    if (this != &other) *this = Aligned(other);
     return *this;
   }
-  Floats(Floats&&) noexcept = default;
-  Floats& operator=(Floats&&) noexcept = default;
-  ~Floats() = default;
+  Aligned(Aligned&&) noexcept = default;
+  Aligned& operator=(Aligned&&) noexcept = default;
+  ~Aligned() = default;
 
   size_t size() const { return count_; }
-  float* data() { return values_.get(); }
-  const float* data() const { return values_.get(); }
-  float& operator[](size_t i) { return values_[i]; }
-  float operator[](size_t i) const { return values_[i]; }
+  Number* data() { return values_.get(); }
+  const Number* data() const { return values_.get(); }
+  Number& operator[](size_t i) { return values_[i]; }
+  Number operator[](size_t i) const { return values_[i]; }
   void clear() {
     for (size_t i = 0; i < count_; ++i) values_[i] = 0;
   }
 
  private:
   struct Free {
-    void operator()(float* values) const { ::operator delete[](values, std::align_val_t{64}); }
+    void operator()(Number* values) const { ::operator delete[](values, std::align_val_t{64}); }
   };
-  static float* allocate(size_t count) { return new (std::align_val_t{64}) float[count](); }
-  void copy_from(const float* values) {
+  static Number* allocate(size_t count) { return new (std::align_val_t{64}) Number[count](); }
+  void copy_from(const Number* values) {
     for (size_t i = 0; i < count_; ++i) values_[i] = values[i];
   }
 
   size_t count_;
-  std::unique_ptr<float[], Free> values_;
+  std::unique_ptr<Number[], Free> values_;
 };
+
+using Floats = Aligned<float>;
+using Shorts = Aligned<int16_t>;
 
 // Rows of floats, each padded to whole lanes.
 struct Matrix {

@@ -87,7 +87,7 @@ void MlpTrainer::forward(size_t rows) {
     Layer& layer = layers_[i];
     const float* weights = layer.weights.values.data();
     if (shape_.binary) {
-      kernels.signs(weights, layer.used.size(), layer.used.data());
+      kernels.signs(weights, layer.used.size(), 0, layer.used.data());
       weights = layer.used.data();
     }
     kernels.multiply({input->values.data(), input->stride, 1, weights, layer.stride, layer.sums.values.data(),
@@ -115,7 +115,7 @@ void MlpTrainer::backward(size_t rows) {
     Layer& layer = layers_[i];
     kernels.norm_backward({gradient, rows, layer.stride, layer.normal.values.data(), layer.ones.data(),
                            layer.shift.values.data(), layer.inverse_deviation.data(), activation(i),
-                           layer.unused.data(), layer.shift.gradient.data()});
+                           layer.unused.data(), layer.shift.gradient.data(), gradient});
     const Matrix& input = i == 0 ? inputs_ : layers_[i - 1].activations;
     kernels.multiply({input.values.data(), 1, input.stride, gradient, layer.stride,
                       layer.weights.gradient.data(), layer.stride, layer.in, layer.stride, rows});

@@ -19,13 +19,15 @@ Matrix random_orthogonal(size_t size, RandomStream random) {
   return polar_factor(matrix);
 }
 
-// body(index in the filter without padding, place in it with padding)
-template <typename Body>
-void for_each_place(const Filters& filters, Body body) {
-  size_t index = 0;
-  for (size_t r = 0; r < filters.shape.rows; ++r) {
-    for (size_t c = 0; c < filters.shape.columns; ++c, ++index) body(index, r * filters.stride + c);
-  }
+// From a row of numbers to the filter's matrix with its padding, and back.
+void expand(const float* numbers, const Filters& filters, float* filter) {
+  for (size_t r = 0; r < filters.shape.rows; ++r)
+    std::copy_n(numbers + r * filters.shape.columns, filters.shape.columns, filter + r * filters.stride);
+}
+
+void compact(const float* filter, const Filters& filters, float* numbers) {
+  for (size_t r = 0; r < filters.shape.rows; ++r)
+    std::copy_n(filter + r * filters.stride, filters.shape.columns, numbers + r * filters.shape.columns);
 }
 
 float slope_of_absolute_sine(float angle) {
@@ -34,13 +36,13 @@ float slope_of_absolute_sine(float angle) {
 
 }  // namespace
 
-Surrogate Surrogate::of_weights(double part) {
+Surrogate surrogate_of_weights(double part) {
   const double t = std::pow(10.0, -2 + 3 * part);
   return {static_cast<float>(t), static_cast<float>(std::max(1 / t, 1.0))};
 }
 
-Surrogate Surrogate::of_activations(double part) {
-  return {std::max(of_weights(part).t, 1.0f), 1};
+Surrogate surrogate_of_activations(double part) {
+  return {std::max(surrogate_of_weights(part).t, 1.0f), 1};
 }
 
 RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptions& options,
@@ -53,16 +55,24 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
       gamma_(name + ".gamma", 1, 1),
       r1_(name + ".r1", FilterShape(inputs).rows, FilterShape(inputs).rows, true),
       r2_(name + ".r2", FilterShape(inputs).columns, FilterShape(inputs).columns, true),
-      server_(filters, inputs),
-      server_standard_(server_),
-      standard_(server_),
-      turned_(server_),
-      mixed_(server_),
-      scratch_(server_),
-      gradient_(server_),
-      deviations_(filters),
-      by_filter_(filters, inputs),
-      by_input_(padded(inputs), filters) {}
+      local_(filters, inputs),
+      server_(local_),
+      server_standard_(local_),
+      fused_(local_),
+      standard_(local_),
+      turned_(local_),
+      blended_(local_),
+      gradient_(local_),
+      kept_(local_),
+      turned_gradient_(local_),
+      scratch_(local_),
+      inverse_deviations_(filters),
+      workspace_(local_),
+      signs_(filters, inputs) {
+  mask_ = Floats(local_.filter_floats());
+  const std::vector<float> ones(inputs, 1.0f);
+  expand(ones.data(), local_, mask_.data());
+}
 
 std::vector<Parameter*> RotatedWeights::parameters() {
   std::vector<Parameter*> all = {&weights_, &theta_, &r1_, &r2_};
@@ -84,119 +94,105 @@ void RotatedWeights::start(RandomStream random) {
   r2_.values = random_orthogonal(r2_.values.rows, random.substream(2));
 }
 
-void RotatedWeights::fuse(Filters* fused) const {
-  const float lambda = options_.lambda ? std::clamp(lambda_.values.row(0)[0], 0.0f, 1.0f) : 1.0f;
-  for (size_t f = 0; f < fused->count; ++f) {
-    const float* local = weights_.values.row(f);
-    for_each_place(*fused, [&](size_t i, size_t at) {
-      fused->filter(f)[at] = lambda * local[i] + (1 - lambda) * server_.filter(f)[at];
-    });
+float RotatedWeights::lambda() const {
+  return options_.lambda ? std::clamp(lambda_.values.row(0)[0], 0.0f, 1.0f) : 1.0f;
+}
+
+float RotatedWeights::beta() const {
+  return options_.beta ? std::fabs(std::sin(gamma_.values.row(0)[0])) : 0.0f;
+}
+
+void RotatedWeights::fuse() {
+  for (size_t f = 0; f < local_.count; ++f) {
+    expand(weights_.values.row(f), local_, local_.filter(f));
+    neural_kernels().combine(local_.filter(f), lambda(), server_.filter(f), 1 - lambda(),
+                             local_.filter_floats(), fused_.filter(f));
   }
 }
 
-void RotatedWeights::standardise(Filters* filters, std::vector<float>* deviations) const {
-  const auto count = static_cast<float>(inputs_);
-  for (size_t f = 0; f < filters->count; ++f) {
-    float* filter = filters->filter(f);
-    float sum = 0;
-    for_each_place(*filters, [&](size_t, size_t at) { sum += filter[at]; });
-    const float mean = sum / count;
-    float squares = 0;
-    for_each_place(*filters,
-                   [&](size_t, size_t at) { squares += (filter[at] - mean) * (filter[at] - mean); });
-    const float deviation = std::sqrt(squares / count) + kTiny;
-    for_each_place(*filters, [&](size_t, size_t at) { filter[at] = (filter[at] - mean) / deviation; });
-    (*deviations)[f] = deviation;
+void RotatedWeights::standardise(const Filters& filters, Filters* standard) {
+  const NeuralKernels& kernels = neural_kernels();
+  const size_t count = filters.filter_floats();
+  for (size_t f = 0; f < filters.count; ++f) {
+    const float* filter = filters.filter(f);
+    const float mean = kernels.mean(filter, count, inputs_);
+    const float inverse = 1 / (kernels.deviation(filter, count, mask_.data(), inputs_, mean) + kTiny);
+    kernels.standardise(filter, count, mask_.data(), mean, inverse, standard->filter(f));
+    inverse_deviations_[f] = inverse;
   }
 }
 
 void RotatedWeights::begin_round() {
-  for (size_t f = 0; f < server_.count; ++f) {
-    const float* local = weights_.values.row(f);
-    for_each_place(server_, [&](size_t i, size_t at) { server_.filter(f)[at] = local[i]; });
-  }
-  server_standard_ = server_;
-  standardise(&server_standard_, &deviations_);
+  for (size_t f = 0; f < server_.count; ++f) expand(weights_.values.row(f), server_, server_.filter(f));
+  standardise(server_, &server_standard_);
 }
 
 void RotatedWeights::begin_epoch(size_t iterations, double part) {
-  surrogate_ = Surrogate::of_weights(part);
-  fuse(&standard_);
-  standardise(&standard_, &deviations_);
-  optimise_rotation(standard_, iterations, &r1_.values, &r2_.values);
+  surrogate_ = surrogate_of_weights(part);
+  fuse();
+  standardise(fused_, &standard_);
+  optimise_rotation(standard_, iterations, &workspace_, &r1_.values, &r2_.values);
 }
 
 void RotatedWeights::end_round() {
-  fuse(&standard_);
-  for (size_t f = 0; f < standard_.count; ++f) {
-    float* local = weights_.values.row(f);
-    for_each_place(standard_, [&](size_t i, size_t at) { local[i] = standard_.filter(f)[at]; });
-  }
+  fuse();
+  for (size_t f = 0; f < fused_.count; ++f) compact(fused_.filter(f), fused_, weights_.values.row(f));
 }
 
-void RotatedWeights::forward(Matrix* signs) {
-  fuse(&standard_);
-  standardise(&standard_, &deviations_);
-  rotate(standard_, r1_.values, r2_.values, &scratch_, &turned_);
-  const float beta = options_.beta ? std::fabs(std::sin(gamma_.values.row(0)[0])) : 0.0f;
+const Matrix& RotatedWeights::forward() {
+  fuse();
+  standardise(fused_, &standard_);
+  rotate(standard_, r1_.values, r2_.values, &workspace_, &turned_);
+  const size_t count = standard_.filter_floats();
   for (size_t f = 0; f < standard_.count; ++f) {
     const float alpha = std::fabs(std::sin(theta_.values.row(0)[f]));
-    const float* w = standard_.filter(f);
-    const float* turned = turned_.filter(f);
-    const float* server = server_standard_.filter(f);
-    float* mixed = mixed_.filter(f);
-    float* signs_of_filter = by_filter_.row(f);
-    for_each_place(standard_, [&](size_t i, size_t at) {
-      mixed[at] = w[at] + alpha * (turned[at] - w[at]) + beta * (server[at] - w[at]);
-      signs_of_filter[i] = mixed[at] >= 0 ? 1.0f : -1.0f;
-    });
+    neural_kernels().blend_filter({standard_.filter(f), turned_.filter(f), server_standard_.filter(f), alpha,
+                                   beta(), count, blended_.filter(f)});
+    neural_kernels().signs(blended_.filter(f), count, 0, scratch_.filter(f));
+    compact(scratch_.filter(f), scratch_, signs_.row(f));
   }
-  neural_kernels().transpose(by_filter_.values.data(), by_filter_.rows, by_filter_.stride, by_input_.row(0),
-                             by_input_.stride);
-  std::copy_n(by_input_.row(0), inputs_ * by_input_.stride, signs->row(0));
+  return signs_;
 }
 
 void RotatedWeights::backward(const Matrix& gradient) {
-  const float beta = options_.beta ? std::fabs(std::sin(gamma_.values.row(0)[0])) : 0.0f;
-  const float lambda = options_.lambda ? std::clamp(lambda_.values.row(0)[0], 0.0f, 1.0f) : 1.0f;
+  const NeuralKernels& kernels = neural_kernels();
+  const size_t count = standard_.filter_floats();
   float of_beta = 0;
-  neural_kernels().transpose(gradient.row(0), inputs_, gradient.stride, by_filter_.row(0), by_filter_.stride);
-  // mixed_ becomes alpha times the gradient of v, to be turned back.
   for (size_t f = 0; f < standard_.count; ++f) {
-    const float alpha = std::fabs(std::sin(theta_.values.row(0)[f]));
-    const float* w = standard_.filter(f);
-    const float* from = by_filter_.row(f);
-    float of_alpha = 0;
-    for_each_place(standard_, [&](size_t i, size_t at) {
-      const float g = from[i] * surrogate_.slope(mixed_.filter(f)[at]);
-      of_alpha += g * (turned_.filter(f)[at] - w[at]);
-      of_beta += g * (server_standard_.filter(f)[at] - w[at]);
-      gradient_.filter(f)[at] = (1 - alpha - beta) * g;
-      mixed_.filter(f)[at] = alpha * g;
-    });
-    theta_.gradient.row(0)[f] = of_alpha * slope_of_absolute_sine(theta_.values.row(0)[f]);
+    const float theta = theta_.values.row(0)[f];
+    expand(gradient.row(f), gradient_, gradient_.filter(f));
+    FilterBlendBackward blend{{standard_.filter(f), turned_.filter(f), server_standard_.filter(f),
+                               std::fabs(std::sin(theta)), beta(), count, blended_.filter(f)},
+                              surrogate_,
+                              gradient_.filter(f),
+                              kept_.filter(f),
+                              turned_gradient_.filter(f),
+                              0,
+                              0};
+    kernels.blend_filter_back(&blend);
+    theta_.gradient.row(0)[f] = blend.of_alpha * slope_of_absolute_sine(theta);
+    of_beta += blend.of_beta;
   }
   gamma_.gradient.row(0)[0] = of_beta * slope_of_absolute_sine(gamma_.values.row(0)[0]);
-  rotate_back(mixed_, r1_.values, r2_.values, &scratch_, &turned_);
-  const auto count = static_cast<float>(inputs_);
+  // R' w comes from w by R: its gradient goes back by R.
+  rotate_back(turned_gradient_, r1_.values, r2_.values, &workspace_, &gradient_);
   float of_lambda = 0;
   for (size_t f = 0; f < standard_.count; ++f) {
-    const float* w = standard_.filter(f);
-    float* g = gradient_.filter(f);
-    float sum = 0;
-    float along = 0;
-    for_each_place(standard_, [&](size_t, size_t at) {
-      g[at] += turned_.filter(f)[at];
-      sum += g[at];
-      along += g[at] * w[at];
-    });
-    const float* local = weights_.values.row(f);
-    float* out = weights_.gradient.row(f);
-    for_each_place(standard_, [&](size_t i, size_t at) {
-      const float fused = (g[at] - sum / count - w[at] * along / count) / deviations_[f];
-      out[i] = lambda * fused;
-      of_lambda += fused * (local[i] - server_.filter(f)[at]);
-    });
+    FilterFuseBackward fuse{standard_.filter(f),
+                            kept_.filter(f),
+                            gradient_.filter(f),
+                            local_.filter(f),
+                            server_.filter(f),
+                            mask_.data(),
+                            count,
+                            inputs_,
+                            inverse_deviations_[f],
+                            lambda(),
+                            scratch_.filter(f),
+                            0};
+    kernels.fuse_filter_back(&fuse);
+    compact(scratch_.filter(f), scratch_, weights_.gradient.row(f));
+    of_lambda += fuse.of_lambda;
   }
   lambda_.gradient.row(0)[0] = of_lambda;
 }

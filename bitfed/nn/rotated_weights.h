@@ -1,7 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "bitfed/nn/layer.h"
@@ -9,17 +7,10 @@
 
 namespace bitfed {
 
-// What the surrogate of the sign depends on as training goes on: F'(x) = max(k (sqrt(2) t - t^2 |x|), 0).
-struct Surrogate {
-  float t = 1;
-  float k = 1;
-
-  float slope(float x) const { return std::max(k * (1.41421356f * t - t * t * std::fabs(x)), 0.0f); }
-  // After a part of all rounds and epochs, from 0 to 1: t from 0.01 to 10, k = max(1 / t, 1) …
-  static Surrogate of_weights(double part);
-  // … and for activations t not below 1, k = 1.
-  static Surrogate of_activations(double part);
-};
+// The surrogate of the sign after a part of all rounds and epochs, from 0 to 1. Of weights: t from 0.01 to
+// 10, k = max(1 / t, 1); of activations: t not below 1, k = 1.
+Surrogate surrogate_of_weights(double part);
+Surrogate surrogate_of_activations(double part);
 
 struct RotatedOptions {
   bool lambda = true;  // a learned blend with the server's weights
@@ -39,28 +30,33 @@ class RotatedWeights {
   std::vector<Parameter*> parameters();
   void start(RandomStream random);
   void begin_round();                                // the server's weights are the present ones
-  void begin_epoch(size_t iterations, double part);  // turns R toward the weights, part as for Surrogate
+  void begin_epoch(size_t iterations, double part);  // turns R toward the weights; part as for surrogates
   void end_round();                                  // w_local becomes the fused weights
 
-  // signs, as a row an input and a column a filter (padded).
-  void forward(Matrix* signs);
+  // The signs, a row a filter.
+  const Matrix& forward();
   // From the gradient of the signs, of the same shape, to those of the parameters.
   void backward(const Matrix& gradient);
 
  private:
-  void fuse(Filters* fused) const;
-  void standardise(Filters* filters, std::vector<float>* deviations) const;
+  float lambda() const;
+  float beta() const;
+  void fuse();
+  void standardise(const Filters& filters, Filters* standard);
 
   size_t inputs_;
   RotatedOptions options_;
   Parameter weights_;  // w_local, a row a filter
   Parameter lambda_, theta_, gamma_;
   Parameter r1_, r2_;  // statistics: set, not descended
-  Surrogate surrogate_;
-  Filters server_, server_standard_;
-  Filters standard_, turned_, mixed_, scratch_, gradient_;
-  std::vector<float> deviations_;
-  Matrix by_filter_, by_input_;  // signs or their gradient, a row a filter, and turned about
+  Surrogate surrogate_ = surrogate_of_weights(0);
+  Floats mask_;  // of a filter: 1 where there is a weight
+  Filters local_, server_, server_standard_;
+  Filters fused_, standard_, turned_, blended_;
+  Filters gradient_, kept_, turned_gradient_, scratch_;
+  std::vector<float> inverse_deviations_;
+  RotationWorkspace workspace_;
+  Matrix signs_;
 };
 
 }  // namespace bitfed

@@ -22,14 +22,6 @@ Matrix identity(size_t size) {
   return matrix;
 }
 
-Matrix transposed(const Matrix& matrix) {
-  Matrix result(matrix.columns, matrix.rows);
-  for (size_t r = 0; r < matrix.rows; ++r) {
-    for (size_t c = 0; c < matrix.columns; ++c) result.row(c)[r] = matrix.row(r)[c];
-  }
-  return result;
-}
-
 // At least the largest singular value: the root of the largest sum of magnitudes of a row times that of a
 // column.
 double norm_bound(const Matrix& matrix) {
@@ -47,23 +39,25 @@ double norm_bound(const Matrix& matrix) {
   return std::sqrt(largest_row * *std::max_element(columns.begin(), columns.end()));
 }
 
-// turned = left * W * right of every filter; left by its steps.
-void turn(const Filters& filters, const Matrix& left, bool left_transposed, const Matrix& right,
-          Filters* scratch, Filters* turned) {
-  const FilterShape& shape = filters.shape;
-  const NeuralKernels& kernels = neural_kernels();
-  kernels.multiply({filters.values.data(), filters.stride, 1, right.values.data(), right.stride,
-                    scratch->values.data(), scratch->stride, filters.count * shape.rows, scratch->stride,
-                    shape.columns});
+// halfway = W * right of every filter
+void turn_right(const Filters& filters, const Matrix& right, Filters* halfway) {
+  neural_kernels().multiply({filters.values.data(), filters.stride, 1, right.values.data(), right.stride,
+                             halfway->values.data(), halfway->stride, filters.count * filters.shape.rows,
+                             halfway->stride, filters.shape.columns});
+}
+
+// turned = left * W, or left' * W, of every filter
+void turn_left(const Filters& filters, const Matrix& left, bool left_transposed, Filters* turned) {
+  const size_t rows = filters.shape.rows;
   const size_t row_step = left_transposed ? 1 : left.stride;
   const size_t depth_step = left_transposed ? left.stride : 1;
   for (size_t f = 0; f < filters.count; ++f) {
-    kernels.multiply({left.values.data(), row_step, depth_step, scratch->filter(f), scratch->stride,
-                      turned->filter(f), turned->stride, shape.rows, turned->stride, shape.rows});
+    neural_kernels().multiply({left.values.data(), row_step, depth_step, filters.filter(f), filters.stride,
+                               turned->filter(f), turned->stride, rows, turned->stride, rows});
   }
 }
 
-// sum += x' y over the rows of all filters: columns x columns.
+// sum of x' y over the rows of all filters: columns x columns.
 Matrix inner_of_columns(const Filters& x, const Filters& y) {
   Matrix sum(x.shape.columns, y.shape.columns);
   neural_kernels().multiply({x.values.data(), 1, x.stride, y.values.data(), y.stride, sum.values.data(),
@@ -71,20 +65,20 @@ Matrix inner_of_columns(const Filters& x, const Filters& y) {
   return sum;
 }
 
-// sum of x y' over all filters: rows x rows.
-Matrix inner_of_rows(const Filters& x, const Filters& y) {
+// sum of halfway * signs' over all filters: rows x rows.
+Matrix inner_of_rows(RotationWorkspace* workspace) {
+  const Filters& x = workspace->halfway;
+  const Filters& y = workspace->signs;
   const size_t rows = x.shape.rows;
   Matrix sum(rows, rows);
-  Floats turned(y.count * y.stride * sum.stride);
   for (size_t f = 0; f < y.count; ++f) {
-    neural_kernels().transpose(y.filter(f), rows, y.stride, turned.data() + f * y.stride * sum.stride,
-                               sum.stride);
+    neural_kernels().transpose(y.filter(f), rows, y.stride,
+                               workspace->signs_transposed.data() + f * y.stride * sum.stride, sum.stride);
   }
-  std::vector<uint32_t> places;
-  for (size_t row = 0; row < rows; ++row) places.push_back(static_cast<uint32_t>(row * x.stride));
-  neural_kernels().multiply_gathered({x.values.data(), places.data(), true, false, x.count, x.filter_floats(),
-                                      turned.data(), sum.stride, y.stride * sum.stride, sum.values.data(),
-                                      sum.stride, rows, sum.stride, x.shape.columns});
+  neural_kernels().multiply_gathered({x.values.data(), workspace->row_places.data(), true, false, x.count,
+                                      x.filter_floats(), workspace->signs_transposed.data(), sum.stride,
+                                      y.stride * sum.stride, sum.values.data(), sum.stride, rows, sum.stride,
+                                      x.shape.columns});
   return sum;
 }
 
@@ -99,13 +93,30 @@ FilterShape::FilterShape(size_t n) : rows(1), columns(n) {
   }
 }
 
-void rotate(const Filters& filters, const Matrix& r1, const Matrix& r2, Filters* scratch, Filters* turned) {
-  turn(filters, r1, true, r2, scratch, turned);
+RotationWorkspace::RotationWorkspace(const Filters& like)
+    : halfway(like),
+      turned(like),
+      signs(like),
+      signs_transposed(like.count * like.stride * padded(like.shape.rows)),
+      r2_transposed(like.shape.columns, like.shape.columns) {
+  for (size_t row = 0; row < like.shape.rows; ++row)
+    row_places.push_back(static_cast<uint32_t>(row * like.stride));
 }
 
-void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, Filters* scratch,
+void rotate(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
+            Filters* turned) {
+  turn_right(filters, r2, &workspace->halfway);
+  turn_left(workspace->halfway, r1, true, turned);
+}
+
+void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
                  Filters* turned) {
-  turn(filters, r1, false, transposed(r2), scratch, turned);
+  Matrix& transposed = workspace->r2_transposed;
+  for (size_t r = 0; r < r2.rows; ++r) {
+    for (size_t c = 0; c < r2.columns; ++c) transposed.row(c)[r] = r2.row(r)[c];
+  }
+  turn_right(filters, transposed, &workspace->halfway);
+  turn_left(workspace->halfway, r1, false, turned);
 }
 
 Matrix polar_factor(const Matrix& matrix) {
@@ -134,25 +145,17 @@ Matrix polar_factor(const Matrix& matrix) {
   return x;
 }
 
-void optimise_rotation(const Filters& filters, size_t iterations, Matrix* r1, Matrix* r2) {
-  Filters scratch = filters;
-  Filters signs = filters;
-  Filters turned = filters;
+void optimise_rotation(const Filters& filters, size_t iterations, RotationWorkspace* workspace, Matrix* r1,
+                       Matrix* r2) {
+  Filters& signs = workspace->signs;
   for (size_t i = 0; i < iterations; ++i) {
-    rotate(filters, *r1, *r2, &scratch, &turned);
-    neural_kernels().signs(turned.values.data(), turned.values.size(), signs.values.data());
+    rotate(filters, *r1, *r2, workspace, &workspace->turned);
+    neural_kernels().signs(workspace->turned.values.data(), signs.values.size(), 0, signs.values.data());
     // R1 turns W R2 nearest to the signs: the polar factor of sum (W R2) B'.
-    neural_kernels().multiply({filters.values.data(), filters.stride, 1, r2->values.data(), r2->stride,
-                               scratch.values.data(), scratch.stride, filters.count * filters.shape.rows,
-                               scratch.stride, filters.shape.columns});
-    *r1 = polar_factor(inner_of_rows(scratch, signs));
+    *r1 = polar_factor(inner_of_rows(workspace));
     // And R2 turns W' R1: the polar factor of sum (R1' W)' B.
-    for (size_t f = 0; f < filters.count; ++f) {
-      neural_kernels().multiply({r1->values.data(), 1, r1->stride, filters.filter(f), filters.stride,
-                                 scratch.filter(f), scratch.stride, filters.shape.rows, scratch.stride,
-                                 filters.shape.rows});
-    }
-    *r2 = polar_factor(inner_of_columns(scratch, signs));
+    turn_left(filters, *r1, true, &workspace->turned);
+    *r2 = polar_factor(inner_of_columns(workspace->turned, signs));
   }
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "bitfed/nn/matrix.h"
 
@@ -35,9 +37,21 @@ struct Filters {
   Floats values;
 };
 
-// turned = R1' W R2 of every filter, or back, R1 W R2'. `scratch` has the shape of both.
-void rotate(const Filters& filters, const Matrix& r1, const Matrix& r2, Filters* scratch, Filters* turned);
-void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, Filters* scratch,
+// What turning filters of a shape needs beside them: made once, so that training allocates nothing.
+struct RotationWorkspace {
+  explicit RotationWorkspace(const Filters& like);
+
+  Filters halfway;  // turned from one side
+  Filters turned, signs;
+  Floats signs_transposed;  // of every filter, columns x rows
+  Matrix r2_transposed;
+  std::vector<uint32_t> row_places;
+};
+
+// turned = R1' W R2 of every filter, or back, R1 W R2'.
+void rotate(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
+            Filters* turned);
+void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
                  Filters* turned);
 
 // The orthogonal matrix nearest to a square one, U V' of its singular value decomposition U S V', by Newton
@@ -46,6 +60,7 @@ Matrix polar_factor(const Matrix& matrix);
 
 // Some rounds of: B = sign(R1' W R2); R1 and R2 in turn such that the turned filters are nearest to their
 // signs.
-void optimise_rotation(const Filters& filters, size_t iterations, Matrix* r1, Matrix* r2);
+void optimise_rotation(const Filters& filters, size_t iterations, RotationWorkspace* workspace, Matrix* r1,
+                       Matrix* r2);
 
 }  // namespace bitfed

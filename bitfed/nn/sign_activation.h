@@ -14,12 +14,11 @@ class SignActivation : public Layer {
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
-  void begin_epoch(double part) override { surrogate_ = Surrogate::of_activations(part); }
+  void begin_epoch(double part) override { surrogate_ = surrogate_of_activations(part); }
 
  private:
-  Surrogate surrogate_;
-  Images normal_;
-  std::vector<float> inverse_deviations_;  // an image
+  Surrogate surrogate_ = surrogate_of_activations(0);
+  std::vector<float> means_, inverse_deviations_;  // an image each
 };
 
 }  // namespace bitfed

@@ -5,11 +5,10 @@
 #include <memory>
 
 #include "bitfed/base/error.h"
-#include "bitfed/nn/batch_norm.h"
 #include "bitfed/nn/binary_convolution.h"
 #include "bitfed/nn/convolution.h"
 #include "bitfed/nn/dense.h"
-#include "bitfed/nn/max_pool.h"
+#include "bitfed/nn/pooled_norm.h"
 #include "bitfed/nn/sign_activation.h"
 
 namespace bitfed {
@@ -52,9 +51,8 @@ Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
     network.add(make_convolution(shape, channels, name + ".convolution"));
     shape = {shape.height, shape.width, channels, 0};
     const Activation activation = spec.binary ? Activation::kHardtanh : Activation::kRelu;
-    network.add(std::make_unique<BatchNorm>(batch, shape, activation, name + ".norm"));
     const size_t border = spec.binary || block + 1 == kBlocks ? 0 : 1;
-    network.add(std::make_unique<MaxPool>(batch, shape, border));
+    network.add(std::make_unique<PooledNorm>(batch, shape, activation, border, name + ".norm"));
     shape = {shape.height / 2, shape.width / 2, channels, border};
   }
   network.add(std::make_unique<Dense>(batch, shape, spec.classes, "dense"));
@@ -108,9 +106,14 @@ Network make_network(const NetworkSpec& spec, size_t batch, const RandomStream& 
 
 Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& options, size_t batch,
                              const RandomStream& random) {
-  return build(spec, batch, random, [&](const ImageShape& shape, size_t channels, const std::string& name) {
-    return std::make_unique<BinaryConvolution>(batch, shape, channels, options, name);
-  });
+  return build(
+      spec, batch, random,
+      [&](const ImageShape& shape, size_t channels, const std::string& name) -> std::unique_ptr<Layer> {
+        if (shape.channels == spec.channels)
+          return std::make_unique<BinaryWeightConvolution>(batch, shape, channels, options, name);
+        return std::make_unique<BinaryConvolution>(batch, shape, channels, BinaryConvolution::Kernel{},
+                                                   options, name);
+      });
 }
 
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network) {

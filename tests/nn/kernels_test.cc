@@ -177,7 +177,7 @@ TEST(NeuralKernelsTest, GradientOfBatchNormAgreesWithCentralDifferences) {
         Floats shift_gradient(columns);
         table->norm_backward({gradient.values.data(), rows, gradient.stride, norm.normal.values.data(),
                               scale.data(), shift.data(), norm.inverse.data(), activation,
-                              scale_gradient.data(), shift_gradient.data()});
+                              scale_gradient.data(), shift_gradient.data(), gradient.values.data()});
         for (size_t i = 0; i < values.size(); ++i) {
           const double step = 1e-5;
           const auto at = [&](double change) {
@@ -224,7 +224,7 @@ TEST(NeuralKernelsTest, GradientOfTheSignPassesWithinOne) {
     Floats shift_gradient(1);
     table->norm_backward({copy.values.data(), 5, copy.stride, normal.values.data(), ones(1).data(),
                           shift.data(), inverse.data(), Activation::kSign, unused.data(),
-                          shift_gradient.data()});
+                          shift_gradient.data(), copy.values.data()});
     EXPECT_EQ(shift_gradient[0], 3) << table->name;
   }
 }
@@ -322,10 +322,49 @@ TEST(NeuralKernelsTest, SignOfZeroIsPositive) {
   x[2] = -1e-30f;
   for (const NeuralKernels* table : supported_neural_kernels()) {
     Floats out(3);
-    table->signs(x.data(), x.size(), out.data());
+    table->signs(x.data(), x.size(), 0, out.data());
     EXPECT_EQ(out[0], 1);
     EXPECT_EQ(out[1], 1);
     EXPECT_EQ(out[2], -1);
+  }
+}
+
+TEST(NeuralKernelsTest, MomentsOfColumnsFarFromZero) {
+  Matrix x = random_matrix(1000, 90, "x");
+  for (size_t r = 0; r < x.rows; ++r) {
+    for (size_t c = 0; c < x.columns; ++c) x.row(r)[c] += 100;
+  }
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    Floats mean(90);
+    Floats variance(90);
+    table->moments(x.values.data(), x.rows, x.stride, mean.data(), variance.data());
+    for (size_t c = 0; c < x.columns; ++c) {
+      double sum = 0;
+      double squares = 0;
+      for (size_t r = 0; r < x.rows; ++r) sum += x.row(r)[c];
+      for (size_t r = 0; r < x.rows; ++r) squares += std::pow(x.row(r)[c] - sum / 1000, 2);
+      EXPECT_NEAR(mean[c], sum / 1000, 1e-4);
+      EXPECT_NEAR(variance[c], squares / 1000, 1e-4);
+    }
+  }
+}
+
+TEST(NeuralKernelsTest, QuantisedToTheNearestEven) {
+  Floats x(16);
+  const float values[] = {0.5f, 1.5f, -0.5f, -1.5f, 2.25f, -2.75f, 16383.5f, -16383.6f};
+  const int16_t expected[] = {0, 2, 0, -2, 2, -3, 16384, -16384};
+  for (size_t i = 0; i < 8; ++i) x[i] = values[i] / 4;
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    Shorts one(16);
+    Shorts paired(32);
+    table->quantise(x.data(), 16, 4, one.data());
+    table->quantise_pairs(x.data(), x.data(), 16, 4, paired.data());
+    for (size_t i = 0; i < 8; ++i) {
+      EXPECT_EQ(one[i], expected[i]) << table->name;
+      EXPECT_EQ(paired[2 * i], expected[i]) << table->name;
+      EXPECT_EQ(paired[2 * i + 1], expected[i]) << table->name;
+    }
+    EXPECT_EQ(table->largest_magnitude(x.data(), 16), 16383.6f / 4) << table->name;
   }
 }
 
@@ -351,7 +390,7 @@ TEST(NeuralKernelsTest, AllUnitsGiveTheSameBits) {
       Floats shift_gradient(70);
       table.norm_backward({gradient.values.data(), 29, gradient.stride, norm.normal.values.data(),
                            shift.data(), shift.data(), norm.inverse.data(), activation, scale_gradient.data(),
-                           shift_gradient.data()});
+                           shift_gradient.data(), gradient.values.data()});
       return gradient.values;
     });
     expect_same_bits_everywhere([&](const NeuralKernels& table) {

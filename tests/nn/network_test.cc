@@ -6,10 +6,9 @@
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
-#include "bitfed/nn/batch_norm.h"
 #include "bitfed/nn/convolution.h"
 #include "bitfed/nn/dense.h"
-#include "bitfed/nn/max_pool.h"
+#include "bitfed/nn/pooled_norm.h"
 
 namespace bitfed {
 namespace {
@@ -28,8 +27,7 @@ Network make_network(const Case& c) {
     const size_t channels = first ? c.first : c.second;
     network.add(std::make_unique<Convolution>(c.batch, shape, channels, name));
     shape = {shape.height, shape.width, channels, 0};
-    network.add(std::make_unique<BatchNorm>(c.batch, shape, Activation::kRelu, name));
-    network.add(std::make_unique<MaxPool>(c.batch, shape, first ? 1 : 0));
+    network.add(std::make_unique<PooledNorm>(c.batch, shape, Activation::kRelu, first ? 1 : 0, name));
     shape = {shape.height / 2, shape.width / 2, channels, first ? size_t{1} : size_t{0}};
   }
   network.add(std::make_unique<Dense>(c.batch, shape, c.classes, "c"));

@@ -113,10 +113,10 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
   const Filters filters = random_filters(5, 288);
   const Matrix r1 = polar_factor(random_matrix(16, 1));
   const Matrix r2 = polar_factor(random_matrix(18, 2));
-  Filters scratch = filters;
+  RotationWorkspace workspace(filters);
   Filters turned = filters;
   Filters back = filters;
-  rotate(filters, r1, r2, &scratch, &turned);
+  rotate(filters, r1, r2, &workspace, &turned);
   // One element by hand: (R1' W R2)[2][3].
   double expected = 0;
   for (size_t i = 0; i < 16; ++i) {
@@ -125,7 +125,7 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
           static_cast<double>(r1.row(i)[2]) * filters.filter(4)[i * filters.stride + j] * r2.row(j)[3];
   }
   EXPECT_NEAR(turned.filter(4)[2 * turned.stride + 3], expected, 1e-5);
-  rotate_back(turned, r1, r2, &scratch, &back);
+  rotate_back(turned, r1, r2, &workspace, &back);
   for (size_t r = 0; r < 16; ++r) {
     for (size_t c = 0; c < 18; ++c) {
       const size_t at = r * filters.stride + c;
@@ -136,9 +136,9 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
 
 // cos of the angle between the turned filters and their signs, up to a constant.
 double alignment(const Filters& filters, const Matrix& r1, const Matrix& r2) {
-  Filters scratch = filters;
+  RotationWorkspace workspace(filters);
   Filters turned = filters;
-  rotate(filters, r1, r2, &scratch, &turned);
+  rotate(filters, r1, r2, &workspace, &turned);
   double sum = 0;
   for (size_t f = 0; f < turned.count; ++f) {
     for (size_t r = 0; r < turned.shape.rows; ++r) {
@@ -153,9 +153,10 @@ TEST(RotationTest, EveryIterationBringsFiltersNearerToTheirSigns) {
   const Filters filters = random_filters(8, 288);
   Matrix r1 = polar_factor(random_matrix(16, 1));
   Matrix r2 = polar_factor(random_matrix(18, 2));
+  RotationWorkspace workspace(filters);
   double before = alignment(filters, r1, r2);
   for (int i = 0; i < 5; ++i) {
-    optimise_rotation(filters, 1, &r1, &r2);
+    optimise_rotation(filters, 1, &workspace, &r1, &r2);
     const double after = alignment(filters, r1, r2);
     EXPECT_GT(after, before);
     before = after;

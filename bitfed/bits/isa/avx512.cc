@@ -1,4 +1,4 @@
-// AVX-512 with BW, VL, DQ and VPOPCNTDQ: Ice Lake, Zen 4 and later.
+// AVX-512 with BW, VL, DQ and VPOPCNTDQ (and VNNI, for neural networks): Ice Lake, Zen 4 and later.
 
 #include "bitfed/bits/isa/match_clauses.h"
 #include "bitfed/bits/isa/units.h"

@@ -71,6 +71,41 @@ inline float largest_of(Lanes x) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
+struct Pairs {
+  __m256i a, b;
+};
+
+inline Pairs no_sums() {
+  return {_mm256_setzero_si256(), _mm256_setzero_si256()};
+}
+inline Pairs load_pairs(const int16_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 16))};
+}
+inline Pairs all_pairs(const int16_t* p) {
+  int pair;
+  __builtin_memcpy(&pair, p, sizeof(pair));
+  return {_mm256_set1_epi32(pair), _mm256_set1_epi32(pair)};
+}
+inline Pairs dot(Pairs sums, Pairs x, Pairs y) {
+  return {_mm256_add_epi32(sums.a, _mm256_madd_epi16(x.a, y.a)),
+          _mm256_add_epi32(sums.b, _mm256_madd_epi16(x.b, y.b))};
+}
+inline Lanes floats_of(Pairs sums) {
+  return {_mm256_cvtepi32_ps(sums.a), _mm256_cvtepi32_ps(sums.b)};
+}
+inline void store_rounded(int16_t* p, Lanes x) {
+  const __m256i packed = _mm256_packs_epi32(_mm256_cvtps_epi32(x.a), _mm256_cvtps_epi32(x.b));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute4x64_epi64(packed, 0xD8));
+}
+inline __m256i paired(__m256 even, __m256 odd) {
+  return _mm256_blend_epi16(_mm256_cvtps_epi32(even), _mm256_slli_epi32(_mm256_cvtps_epi32(odd), 16), 0xAA);
+}
+inline void store_rounded(int16_t* p, Lanes even, Lanes odd) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), paired(even.a, odd.a));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 16), paired(even.b, odd.b));
+}
+
 // 12 of the 16 registers for sums.
 constexpr int kWideRows = 1;
 constexpr int kGatheredWideRows = 1;

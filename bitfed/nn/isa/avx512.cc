@@ -1,8 +1,8 @@
-// AVX-512: sixteen floats are one register.
+// AVX-512 with VNNI: sixteen floats are one register.
 
 #include "bitfed/nn/isa/units.h"
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && defined(__AVX512VNNI__)
 
 #include <immintrin.h>
 
@@ -64,6 +64,37 @@ inline float sum_of(Lanes x) {
 }
 inline float largest_of(Lanes x) {
   return _mm512_reduce_max_ps(x.v);
+}
+
+struct Pairs {
+  __m512i v;
+};
+
+inline Pairs no_sums() {
+  return {_mm512_setzero_si512()};
+}
+inline Pairs load_pairs(const int16_t* p) {
+  return {_mm512_loadu_si512(p)};
+}
+inline Pairs all_pairs(const int16_t* p) {
+  int pair;
+  __builtin_memcpy(&pair, p, sizeof(pair));
+  return {_mm512_set1_epi32(pair)};
+}
+inline Pairs dot(Pairs sums, Pairs a, Pairs b) {
+  // Not the intrinsic: GCC 12 copies its sums from register to register and spills them, at twice the time.
+  asm("vpdpwssd %2, %1, %0" : "+v"(sums.v) : "v"(a.v), "v"(b.v));
+  return sums;
+}
+inline Lanes floats_of(Pairs sums) {
+  return {_mm512_cvtepi32_ps(sums.v)};
+}
+inline void store_rounded(int16_t* p, Lanes x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(_mm512_cvtps_epi32(x.v)));
+}
+inline void store_rounded(int16_t* p, Lanes even, Lanes odd) {
+  const __m512i high = _mm512_slli_epi32(_mm512_cvtps_epi32(odd.v), 16);
+  _mm512_storeu_si512(p, _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_cvtps_epi32(even.v), high));
 }
 
 // 16 to 32 registers of sums: enough to hide the latency of a multiply-add on two ports.

@@ -4,7 +4,9 @@
 //
 // Lanes: load(p), store(p, x), all(f), + - * /, fma(a, b, c) = a * b + c, root(x), larger(a, b), smaller(a,
 // b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x, shifted), largest_of(x), sum_of(x) by
-// halves.
+// halves. Pairs (16 pairs of 16-bit integers, or 16 sums of 32 bits): no_sums(), load_pairs(p), all_pairs(p)
+// (the one pair at p), dot(sums, a, b) = sums + a.first * b.first + a.second * b.second, floats_of(sums);
+// store_rounded(p, x), store_rounded(p, even, odd): to 16 bits, to the nearest integer, ties to even.
 
 // A tile of c in registers: all of its sums advance together.
 template <int kRows, int kVectors>
@@ -261,7 +263,7 @@ inline void norm_backward_blocks(const NormBackward& n, size_t column) {
     for (int b = 0; b < kBlocks; ++b) {
       const size_t at = r * n.columns + column + b * kLanes;
       const Lanes centred = load(n.gradient + at) - sum[b];
-      store(n.gradient + at, fma(along[b], load(n.normal + at), centred) * factor[b]);
+      store(n.x_gradient + at, fma(along[b], load(n.normal + at), centred) * factor[b]);
     }
   }
 }
@@ -281,39 +283,6 @@ void norm_backward(const NormBackward& n) {
   if (n.activation == Activation::kRelu) return norm_backward_as<Activation::kRelu>(n);
   if (n.activation == Activation::kHardtanh) return norm_backward_as<Activation::kHardtanh>(n);
   norm_backward_as<Activation::kNone>(n);
-}
-
-void max_pool(const float* upper, const float* lower, size_t pixels, size_t channels, float* out) {
-  for (size_t i = 0; i < pixels; ++i, upper += 2 * channels, lower += 2 * channels, out += channels) {
-    for (size_t c = 0; c < channels; c += kLanes) {
-      store(out + c, larger(larger(load(upper + c), load(upper + channels + c)),
-                            larger(load(lower + c), load(lower + channels + c))));
-    }
-  }
-}
-
-void max_pool_back(const float* upper, const float* lower, size_t pixels, size_t channels,
-                   const float* gradient, float* upper_gradient, float* lower_gradient) {
-  const Lanes none = all(0.0f);
-  for (size_t i = 0; i < pixels; ++i) {
-    for (size_t c = 0; c < channels; c += kLanes) {
-      const size_t left = 2 * i * channels + c;
-      const size_t right = left + channels;
-      const Lanes a = load(upper + left);
-      const Lanes b = load(upper + right);
-      const Lanes d = load(lower + left);
-      const Lanes e = load(lower + right);
-      const Lanes most = larger(larger(a, b), larger(d, e));
-      Lanes rest = load(gradient + i * channels + c);
-      store(upper_gradient + left, where_at_least(a, most, rest, none));
-      rest = where_at_least(a, most, none, rest);
-      store(upper_gradient + right, where_at_least(b, most, rest, none));
-      rest = where_at_least(b, most, none, rest);
-      store(lower_gradient + left, where_at_least(d, most, rest, none));
-      rest = where_at_least(d, most, none, rest);
-      store(lower_gradient + right, where_at_least(e, most, rest, none));
-    }
-  }
 }
 
 void descend(float* parameters, const float* gradient, size_t count, float rate) {
@@ -419,10 +388,6 @@ void adam(const AdamStep& s) {
   }
 }
 
-void signs(const float* x, size_t count, float* out) {
-  for (size_t i = 0; i < count; i += kLanes) store(out + i, activate<Activation::kSign>(load(x + i)));
-}
-
 // Blocks of 4 x 4, in registers that every instruction set has.
 void transpose(const float* from, size_t rows, size_t columns, float* to, size_t to_stride) {
   typedef float Four __attribute__((vector_size(16)));
@@ -453,7 +418,15 @@ void transpose(const float* from, size_t rows, size_t columns, float* to, size_t
   }
 }
 
+#include "bitfed/nn/isa/binary_loops.h"
+#include "bitfed/nn/isa/pool_loops.h"
+
 constexpr NeuralKernels table(const char* name) {
-  return {name,    multiply, multiply_gathered, norm_forward, norm_backward, max_pool, max_pool_back,
-          descend, affine,   softmax_loss,      adam,         transpose,     signs};
+  return {name,           multiply,       multiply_gathered, norm_forward,
+          norm_backward,  moments,        norm_pool,         norm_pool_sums,
+          norm_pool_back, multiply_pairs, sum_pairs,         largest_magnitude,
+          quantise,       quantise_pairs, descend,           affine,
+          softmax_loss,   adam,           transpose,         signs,
+          combine,        mean,           deviation,         standardise,
+          sign_back,      blend_filter,   blend_filter_back, fuse_filter_back};
 }

@@ -75,6 +75,54 @@ inline float largest_of(Lanes x) {
   return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.a, x.b), vmaxq_f32(x.c, x.d)));
 }
 
+struct Pairs {
+  int32x4_t a, b, c, d;
+};
+
+inline Pairs no_sums() {
+  const int32x4_t none = vdupq_n_s32(0);
+  return {none, none, none, none};
+}
+inline int32x4_t four_pairs(const int16_t* p) {
+  return vreinterpretq_s32_s16(vld1q_s16(p));
+}
+inline Pairs load_pairs(const int16_t* p) {
+  return {four_pairs(p), four_pairs(p + 8), four_pairs(p + 16), four_pairs(p + 24)};
+}
+inline Pairs all_pairs(const int16_t* p) {
+  int pair;
+  __builtin_memcpy(&pair, p, sizeof(pair));
+  const int32x4_t v = vdupq_n_s32(pair);
+  return {v, v, v, v};
+}
+inline int32x4_t dot(int32x4_t sums, int32x4_t x, int32x4_t y) {
+  const int16x8_t a = vreinterpretq_s16_s32(x);
+  const int16x8_t b = vreinterpretq_s16_s32(y);
+  return vaddq_s32(sums, vpaddq_s32(vmull_s16(vget_low_s16(a), vget_low_s16(b)), vmull_high_s16(a, b)));
+}
+inline Pairs dot(Pairs sums, Pairs x, Pairs y) {
+  return {dot(sums.a, x.a, y.a), dot(sums.b, x.b, y.b), dot(sums.c, x.c, y.c), dot(sums.d, x.d, y.d)};
+}
+inline Lanes floats_of(Pairs sums) {
+  return {vcvtq_f32_s32(sums.a), vcvtq_f32_s32(sums.b), vcvtq_f32_s32(sums.c), vcvtq_f32_s32(sums.d)};
+}
+inline void store_rounded(int16_t* p, float32x4_t x, float32x4_t y) {
+  vst1q_s16(p, vcombine_s16(vmovn_s32(vcvtnq_s32_f32(x)), vmovn_s32(vcvtnq_s32_f32(y))));
+}
+inline void store_rounded(int16_t* p, Lanes x) {
+  store_rounded(p, x.a, x.b);
+  store_rounded(p + 8, x.c, x.d);
+}
+inline void store_paired(int16_t* p, float32x4_t even, float32x4_t odd) {
+  vst1q_s16(p, vreinterpretq_s16_s32(vsliq_n_s32(vcvtnq_s32_f32(even), vcvtnq_s32_f32(odd), 16)));
+}
+inline void store_rounded(int16_t* p, Lanes even, Lanes odd) {
+  store_paired(p, even.a, odd.a);
+  store_paired(p + 8, even.b, odd.b);
+  store_paired(p + 16, even.c, odd.c);
+  store_paired(p + 24, even.d, odd.d);
+}
+
 // 24 of the 32 registers for sums.
 constexpr int kWideRows = 1;
 constexpr int kGatheredWideRows = 1;

@@ -85,6 +85,45 @@ inline float largest_of(const Lanes& x) {
   return largest;
 }
 
+struct Pairs {
+  int32_t sums[kLanes];
+  int16_t pairs[2 * kLanes];
+};
+
+inline Pairs no_sums() {
+  return {};
+}
+inline Pairs load_pairs(const int16_t* p) {
+  Pairs result = {};
+  for (size_t i = 0; i < 2 * kLanes; ++i) result.pairs[i] = p[i];
+  return result;
+}
+inline Pairs all_pairs(const int16_t* p) {
+  Pairs result = {};
+  for (size_t i = 0; i < 2 * kLanes; ++i) result.pairs[i] = p[i % 2];
+  return result;
+}
+inline Pairs dot(Pairs sums, const Pairs& a, const Pairs& b) {
+  for (size_t i = 0; i < kLanes; ++i)
+    sums.sums[i] += a.pairs[2 * i] * b.pairs[2 * i] + a.pairs[2 * i + 1] * b.pairs[2 * i + 1];
+  return sums;
+}
+inline Lanes floats_of(const Pairs& x) {
+  return each([&](size_t i) { return static_cast<float>(x.sums[i]); });
+}
+inline int16_t rounded(float x) {
+  return static_cast<int16_t>(__builtin_lrintf(x));
+}
+inline void store_rounded(int16_t* p, const Lanes& x) {
+  for (size_t i = 0; i < kLanes; ++i) p[i] = rounded(x.v[i]);
+}
+inline void store_rounded(int16_t* p, const Lanes& even, const Lanes& odd) {
+  for (size_t i = 0; i < kLanes; ++i) {
+    p[2 * i] = rounded(even.v[i]);
+    p[2 * i + 1] = rounded(odd.v[i]);
+  }
+}
+
 constexpr int kWideRows = 1;
 constexpr int kGatheredWideRows = 1;
 constexpr int kWideVectors = 0;

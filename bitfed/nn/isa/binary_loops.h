@@ -1,0 +1,229 @@
+// Layers of one bit: exact products, signs and the weights behind them; a part of loops.h.
+
+// A tile of c in registers.
+template <int kRows, int kVectors>
+struct PairTile {
+  Pairs sums[kRows][kVectors];
+
+  void clear() {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = no_sums();
+    }
+  }
+
+  void add(const int16_t* const (&a)[kRows], size_t at, const int16_t* b) {
+    Pairs line[kVectors];
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) line[v] = load_pairs(b + v * 2 * kLanes);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const Pairs value = all_pairs(a[r] + at);
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = dot(sums[r][v], value, line[v]);
+    }
+  }
+
+  void put(float* c, size_t stride, float factor, bool adds) const {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) {
+        float* to = c + r * stride + v * kLanes;
+        const Lanes value = floats_of(sums[r][v]) * all(factor);
+        store(to, adds ? load(to) + value : value);
+      }
+    }
+  }
+};
+
+template <int kRows, int kVectors>
+inline void pair_tile(const PairProduct& p, size_t row, size_t column) {
+  PairTile<kRows, kVectors> tile;
+  tile.clear();
+  const int16_t* a[kRows];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) a[r] = p.a + p.places[row + r];
+  for (size_t segment = 0; segment < p.segments; ++segment) {
+    const int16_t* b = p.b + segment * p.b_segment_step + 2 * column;
+    const size_t at = segment * p.a_segment_step;
+    for (size_t k = 0; k < p.pairs; ++k, b += 2 * p.columns) tile.add(a, at + 2 * k, b);
+  }
+  tile.put(p.c + row * p.c_stride + column, p.c_stride, p.factor, false);
+}
+
+template <int kRows, int kVectors>
+inline void pair_tile(const PairSum& p, size_t row, size_t column) {
+  PairTile<kRows, kVectors> tile;
+  tile.clear();
+  const int16_t* a[kRows];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) a[r] = p.a + 2 * (row + r);
+  for (size_t segment = 0; segment < p.segments; ++segment) {
+    const int16_t* b = p.b + segment * p.b_segment_step + 2 * column;
+    size_t at = segment * p.a_segment_step;
+    for (size_t k = 0; k < p.pairs; ++k, at += p.a_stride) tile.add(a, at, b + p.places[k]);
+  }
+  tile.put(p.c + row * p.c_stride + column, p.c_stride, p.factor, p.adds);
+}
+
+template <int kRows, int kVectors, typename Product>
+inline void pair_strip(const Product& p, size_t column) {
+  size_t row = 0;
+  for (; row + kRows <= p.rows; row += kRows) pair_tile<kRows, kVectors>(p, row, column);
+  for (; row < p.rows; ++row) pair_tile<1, kVectors>(p, row, column);
+}
+
+template <typename Product>
+inline void pair_strips(const Product& p) {
+  size_t column = 0;
+  if constexpr (kWideVectors > 2) {
+    for (; column + kWideVectors * kLanes <= p.columns; column += kWideVectors * kLanes)
+      pair_strip<kGatheredWideRows, kWideVectors>(p, column);
+  }
+  for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes) pair_strip<kPairRows, 2>(p, column);
+  if (column < p.columns) pair_strip<kSingleRows, 1>(p, column);
+}
+
+void multiply_pairs(const PairProduct& p) {
+  pair_strips(p);
+}
+
+void sum_pairs(const PairSum& p) {
+  pair_strips(p);
+}
+
+inline Lanes magnitude(Lanes x) {
+  return larger(x, all(0.0f) - x);
+}
+
+float largest_magnitude(const float* x, size_t count) {
+  Lanes largest = all(0.0f);
+  for (size_t i = 0; i < count; i += kLanes) largest = larger(magnitude(load(x + i)), largest);
+  return largest_of(largest);
+}
+
+void quantise(const float* x, size_t count, float factor, int16_t* out) {
+  for (size_t i = 0; i < count; i += kLanes) store_rounded(out + i, load(x + i) * all(factor));
+}
+
+void quantise_pairs(const float* even, const float* odd, size_t count, float factor, int16_t* out) {
+  for (size_t i = 0; i < count; i += kLanes)
+    store_rounded(out + 2 * i, load(even + i) * all(factor), load(odd + i) * all(factor));
+}
+
+void signs(const float* x, size_t count, float threshold, float* out) {
+  for (size_t i = 0; i < count; i += kLanes)
+    store(out + i, where_at_least(load(x + i), all(threshold), all(1.0f), all(-1.0f)));
+}
+
+void combine(const float* x, float a, const float* y, float b, size_t count, float* out) {
+  for (size_t i = 0; i < count; i += kLanes) store(out + i, fma(load(x + i), all(a), load(y + i) * all(b)));
+}
+
+float mean(const float* x, size_t count, size_t numbers) {
+  Lanes sum = all(0.0f);
+  for (size_t i = 0; i < count; i += kLanes) sum = sum + load(x + i);
+  return sum_of(sum) / static_cast<float>(numbers);
+}
+
+inline Lanes mask_at(const float* mask, size_t i) {
+  return mask == nullptr ? all(1.0f) : load(mask + i);
+}
+
+float deviation(const float* x, size_t count, const float* mask, size_t numbers, float about) {
+  Lanes sum = all(0.0f);
+  for (size_t i = 0; i < count; i += kLanes) {
+    const Lanes difference = (load(x + i) - all(about)) * mask_at(mask, i);
+    sum = fma(difference, difference, sum);
+  }
+  return __builtin_sqrtf(sum_of(sum) / static_cast<float>(numbers));
+}
+
+void standardise(const float* x, size_t count, const float* mask, float about, float factor, float* out) {
+  for (size_t i = 0; i < count; i += kLanes)
+    store(out + i, (load(x + i) - all(about)) * all(factor) * mask_at(mask, i));
+}
+
+// k max(sqrt(2) t - t^2 |x|, 0) of the surrogate, with k >= 0
+struct Slope {
+  Lanes k, height, fall;
+
+  explicit Slope(const Surrogate& s) : k(all(s.k)), height(all(1.41421356f * s.t)), fall(all(-s.t * s.t)) {}
+  Lanes at(Lanes x) const { return k * larger(fma(fall, magnitude(x), height), all(0.0f)); }
+};
+
+void sign_back(const SignBackward& s) {
+  const Slope slope(s.surrogate);
+  const Lanes about = all(s.mean);
+  const Lanes inverse = all(s.inverse_deviation);
+  Lanes sums = all(0.0f);
+  Lanes alongs = all(0.0f);
+  for (size_t i = 0; i < s.count; i += kLanes) {
+    const Lanes normal = (load(s.x + i) - about) * inverse;
+    const Lanes gradient = load(s.gradient + i) * slope.at(normal);
+    store(s.x_gradient + i, gradient);
+    sums = sums + gradient;
+    alongs = fma(gradient, normal, alongs);
+  }
+  const float count = static_cast<float>(s.count);
+  const Lanes sum = all(sum_of(sums) / count);
+  const Lanes along = all(-sum_of(alongs) / count);
+  for (size_t i = 0; i < s.count; i += kLanes) {
+    const Lanes normal = (load(s.x + i) - about) * inverse;
+    store(s.x_gradient + i, fma(along, normal, load(s.x_gradient + i) - sum) * inverse);
+  }
+}
+
+void blend_filter(const FilterBlend& f) {
+  const Lanes alpha = all(f.alpha);
+  const Lanes beta = all(f.beta);
+  for (size_t i = 0; i < f.count; i += kLanes) {
+    const Lanes weights = load(f.weights + i);
+    const Lanes turned = fma(alpha, load(f.turned + i) - weights, weights);
+    store(f.blended + i, fma(beta, load(f.server + i) - weights, turned));
+  }
+}
+
+void blend_filter_back(FilterBlendBackward* b) {
+  const FilterBlend& f = b->forward;
+  const Slope slope(b->surrogate);
+  const Lanes alpha = all(f.alpha);
+  const Lanes rest = all(1 - f.alpha - f.beta);
+  Lanes of_alpha = all(0.0f);
+  Lanes of_beta = all(0.0f);
+  for (size_t i = 0; i < f.count; i += kLanes) {
+    const Lanes weights = load(f.weights + i);
+    const Lanes gradient = load(b->gradient + i) * slope.at(load(f.blended + i));
+    of_alpha = fma(gradient, load(f.turned + i) - weights, of_alpha);
+    of_beta = fma(gradient, load(f.server + i) - weights, of_beta);
+    store(b->kept + i, rest * gradient);
+    store(b->turned + i, alpha * gradient);
+  }
+  b->of_alpha = sum_of(of_alpha);
+  b->of_beta = sum_of(of_beta);
+}
+
+void fuse_filter_back(FilterFuseBackward* f) {
+  Lanes sums = all(0.0f);
+  Lanes alongs = all(0.0f);
+  for (size_t i = 0; i < f->count; i += kLanes) {
+    const Lanes gradient = load(f->gradient + i) + load(f->gradient_turned + i);
+    sums = sums + gradient;
+    alongs = fma(gradient, load(f->weights + i), alongs);
+  }
+  const float numbers = static_cast<float>(f->numbers);
+  const Lanes sum = all(sum_of(sums) / numbers);
+  const Lanes along = all(-sum_of(alongs) / numbers);
+  const Lanes inverse = all(f->inverse_deviation);
+  const Lanes lambda = all(f->lambda);
+  Lanes of_lambda = all(0.0f);
+  for (size_t i = 0; i < f->count; i += kLanes) {
+    const Lanes gradient = load(f->gradient + i) + load(f->gradient_turned + i) - sum;
+    const Lanes fused = fma(along, load(f->weights + i), gradient) * inverse * load(f->mask + i);
+    store(f->local_gradient + i, lambda * fused);
+    of_lambda = fma(fused, load(f->local + i) - load(f->server + i), of_lambda);
+  }
+  f->of_lambda = sum_of(of_lambda);
+}

@@ -1,0 +1,189 @@
+// Batch norm with pooling; a part of loops.h.
+
+template <int kBlocks>
+inline void moments_of_blocks(const float* x, size_t rows, size_t columns, float* mean, float* variance) {
+  const Lanes count = all(static_cast<float>(rows));
+  // Sums of differences to the first row: the numbers' own size cancels before they are squared.
+  Lanes pivot[kBlocks];
+  Lanes sums[kBlocks];
+  Lanes squares[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    pivot[b] = load(x + b * kLanes);
+    sums[b] = squares[b] = all(0.0f);
+  }
+  for (size_t first = 0; first < rows; first += kRun) {
+    Lanes sum_part[kBlocks];
+    Lanes square_part[kBlocks];
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) sum_part[b] = square_part[b] = all(0.0f);
+    for (size_t r = first; r < first + kRun && r < rows; ++r) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) {
+        const Lanes difference = load(x + r * columns + b * kLanes) - pivot[b];
+        sum_part[b] = sum_part[b] + difference;
+        square_part[b] = fma(difference, difference, square_part[b]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      sums[b] = sums[b] + sum_part[b];
+      squares[b] = squares[b] + square_part[b];
+    }
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    const Lanes away = sums[b] / count;
+    store(mean + b * kLanes, pivot[b] + away);
+    store(variance + b * kLanes, larger(squares[b] / count - away * away, all(0.0f)));
+  }
+}
+
+void moments(const float* x, size_t rows, size_t columns, float* mean, float* variance) {
+  size_t column = 0;
+  for (; column + 4 * kLanes <= columns; column += 4 * kLanes)
+    moments_of_blocks<4>(x + column, rows, columns, mean + column, variance + column);
+  for (; column + 2 * kLanes <= columns; column += 2 * kLanes)
+    moments_of_blocks<2>(x + column, rows, columns, mean + column, variance + column);
+  if (column < columns) moments_of_blocks<1>(x + column, rows, columns, mean + column, variance + column);
+}
+
+// The pixels of a window, with their signs turned where the factor is below 0: the largest of them is what
+// x * factor is largest for.
+struct Window {
+  Lanes a, b, c, d;
+  Lanes largest() const { return larger(larger(a, b), larger(c, d)); }
+};
+
+inline Lanes direction(Lanes factor) {
+  return where_at_least(factor, all(0.0f), all(1.0f), all(-1.0f));
+}
+
+inline Window window_at(const float* upper, const float* lower, size_t channels, Lanes toward) {
+  return {load(upper) * toward, load(upper + channels) * toward, load(lower) * toward,
+          load(lower + channels) * toward};
+}
+
+template <Activation kActivation>
+inline void norm_pool_as(const NormPool& p, const PoolPlaces& places, float* out) {
+  const size_t row = p.width * p.channels;
+  for (size_t image = 0; image < p.images; ++image) {
+    for (size_t y = 0; y < p.height / 2; ++y) {
+      const float* upper = p.x + (image * p.height + 2 * y) * row;
+      float* to = out + image * places.image_step + y * places.row_step;
+      for (size_t i = 0; i < p.width / 2; ++i, upper += 2 * p.channels, to += p.channels) {
+        for (size_t c = 0; c < p.channels; c += kLanes) {
+          const Lanes factor = load(p.factor + c);
+          const Lanes toward = direction(factor);
+          const Lanes chosen = window_at(upper + c, upper + row + c, p.channels, toward).largest() * toward;
+          store(to + c, activate<kActivation>(chosen * factor + load(p.shift + c)));
+        }
+      }
+    }
+  }
+}
+
+void norm_pool(const NormPool& p, const PoolPlaces& places, float* out) {
+  if (p.activation == Activation::kRelu) return norm_pool_as<Activation::kRelu>(p, places, out);
+  if (p.activation == Activation::kHardtanh) return norm_pool_as<Activation::kHardtanh>(p, places, out);
+  if (p.activation == Activation::kSign) return norm_pool_as<Activation::kSign>(p, places, out);
+  norm_pool_as<Activation::kNone>(p, places, out);
+}
+
+// Image by image, so that it is read once from where it lies; the sums of one image stay short.
+template <Activation kActivation>
+inline void norm_pool_sums_as(const NormPool& p, const NormPoolSums& s) {
+  const size_t row = p.width * p.channels;
+  const size_t windows_wide = p.width / 2;
+  for (size_t c = 0; c < p.channels; c += kLanes) {
+    store(s.sum + c, all(0.0f));
+    store(s.along + c, all(0.0f));
+  }
+  for (size_t image = 0; image < p.images; ++image) {
+    const float* gradients = s.gradient + image * (p.height / 2) * windows_wide * p.channels;
+    for (size_t c = 0; c < p.channels; c += kLanes) {
+      const Lanes factor = load(p.factor + c);
+      const Lanes shift = load(p.shift + c);
+      const Lanes toward = direction(factor);
+      const Lanes mean = load(s.mean + c);
+      const Lanes inverse = load(s.inverse_deviation + c);
+      Lanes sum = all(0.0f);
+      Lanes along = all(0.0f);
+      for (size_t y = 0; y < p.height / 2; ++y) {
+        const float* upper = p.x + (image * p.height + 2 * y) * row + c;
+        const float* from = gradients + y * windows_wide * p.channels + c;
+        for (size_t i = 0; i < windows_wide; ++i, upper += 2 * p.channels, from += p.channels) {
+          const Lanes chosen = window_at(upper, upper + row, p.channels, toward).largest() * toward;
+          const Lanes gradient = pass_back<kActivation>(load(from), chosen * factor + shift);
+          sum = sum + gradient;
+          along = fma(gradient, (chosen - mean) * inverse, along);
+        }
+      }
+      store(s.sum + c, load(s.sum + c) + sum);
+      store(s.along + c, load(s.along + c) + along);
+    }
+  }
+}
+
+void norm_pool_sums(const NormPool& p, const NormPoolSums& s) {
+  if (p.activation == Activation::kRelu) return norm_pool_sums_as<Activation::kRelu>(p, s);
+  if (p.activation == Activation::kHardtanh) return norm_pool_sums_as<Activation::kHardtanh>(p, s);
+  if (p.activation == Activation::kSign) return norm_pool_sums_as<Activation::kSign>(p, s);
+  norm_pool_sums_as<Activation::kNone>(p, s);
+}
+
+// Pixels that no window has, in a last odd row or column.
+inline void unpooled_back(const NormPool& p, const NormPoolBackward& b, size_t at, size_t pixels) {
+  for (size_t i = 0; i < pixels; ++i, at += p.channels) {
+    for (size_t c = 0; c < p.channels; c += kLanes)
+      store(b.x_gradient + at + c, fma(load(p.x + at + c), load(b.slope + c), load(b.offset + c)));
+  }
+}
+
+template <Activation kActivation>
+inline void norm_pool_back_as(const NormPool& p, const NormPoolBackward& b) {
+  const size_t row = p.width * p.channels;
+  const size_t pair = 2 * p.channels;
+  const Lanes none = all(0.0f);
+  const float* from = b.gradient;
+  for (size_t image = 0; image < p.images; ++image) {
+    for (size_t y = 0; y < p.height / 2; ++y) {
+      size_t upper = (image * p.height + 2 * y) * row;
+      for (size_t i = 0; i < p.width / 2; ++i, upper += pair, from += p.channels) {
+        for (size_t c = 0; c < p.channels; c += kLanes) {
+          const Lanes factor = load(p.factor + c);
+          const Lanes toward = direction(factor);
+          const Lanes slope = load(b.slope + c);
+          const Lanes offset = load(b.offset + c);
+          const size_t left = upper + c;
+          const size_t right = left + p.channels;
+          const Window window = window_at(p.x + left, p.x + left + row, p.channels, toward);
+          const Lanes most = window.largest();
+          const Lanes before = most * toward * factor + load(p.shift + c);
+          Lanes rest = pass_back<kActivation>(load(from + c), before) * factor;
+          const auto give = [&](Lanes pixel, size_t at) {
+            const Lanes whole = fma(load(p.x + at), slope, offset);
+            store(b.x_gradient + at, whole + where_at_least(pixel, most, rest, none));
+            rest = where_at_least(pixel, most, none, rest);
+          };
+          give(window.a, left);
+          give(window.b, right);
+          give(window.c, left + row);
+          give(window.d, right + row);
+        }
+      }
+      if (p.width % 2 != 0) {
+        unpooled_back(p, b, upper, 1);
+        unpooled_back(p, b, upper + row, 1);
+      }
+    }
+    if (p.height % 2 != 0) unpooled_back(p, b, ((image + 1) * p.height - 1) * row, p.width);
+  }
+}
+
+void norm_pool_back(const NormPool& p, const NormPoolBackward& b) {
+  if (p.activation == Activation::kRelu) return norm_pool_back_as<Activation::kRelu>(p, b);
+  if (p.activation == Activation::kHardtanh) return norm_pool_back_as<Activation::kHardtanh>(p, b);
+  if (p.activation == Activation::kSign) return norm_pool_back_as<Activation::kSign>(p, b);
+  norm_pool_back_as<Activation::kNone>(p, b);
+}

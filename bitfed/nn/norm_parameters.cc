@@ -1,0 +1,44 @@
+#include "bitfed/nn/norm_parameters.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace bitfed {
+namespace {
+
+constexpr float kMomentum = 0.1f;
+
+}  // namespace
+
+NormParameters::NormParameters(size_t channels, const std::string& name)
+    : scale(name + ".scale", 1, channels),
+      shift(name + ".shift", 1, channels),
+      mean(name + ".mean", 1, channels, true),
+      variance(name + ".variance", 1, channels, true) {}
+
+void NormParameters::start() {
+  std::fill_n(scale.values.row(0), scale.count(), 1.0f);
+  std::fill_n(variance.values.row(0), variance.count(), 1.0f);
+  shift.values.values.clear();
+  mean.values.values.clear();
+}
+
+void NormParameters::gather(const Floats& batch_mean, const Floats& batch_variance, size_t rows) {
+  if (rows < 2) return;
+  const float unbiased = static_cast<float>(rows) / static_cast<float>(rows - 1);
+  for (size_t c = 0; c < mean.count(); ++c) {
+    float& running_mean = mean.values.row(0)[c];
+    float& running_variance = variance.values.row(0)[c];
+    running_mean = (1 - kMomentum) * running_mean + kMomentum * batch_mean[c];
+    running_variance = (1 - kMomentum) * running_variance + kMomentum * (unbiased * batch_variance[c]);
+  }
+}
+
+void NormParameters::fold(Floats* factor, Floats* offset) const {
+  for (size_t c = 0; c < scale.count(); ++c) {
+    (*factor)[c] = scale.values.row(0)[c] / std::sqrt(variance.values.row(0)[c] + kEpsilon);
+    (*offset)[c] = shift.values.row(0)[c] - mean.values.row(0)[c] * (*factor)[c];
+  }
+}
+
+}  // namespace bitfed

@@ -1,0 +1,125 @@
+#include "bitfed/nn/binary_convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "bitfed/bits/kernels.h"
+
+namespace bitfed {
+namespace {
+
+struct Case {
+  size_t images, height, width, in, out, side, stride;
+};
+
+const Case kCases[] = {{4, 5, 7, 16, 32, 3, 1}, {1, 6, 6, 32, 16, 3, 1}, {3, 3, 3, 64, 80, 3, 1},
+                       {3, 5, 4, 16, 16, 3, 2}, {2, 6, 5, 32, 48, 1, 2}, {1, 1, 1, 16, 16, 3, 1}};
+
+struct Tried {
+  Images input;
+  std::vector<float> signs;  // of the weights, by tap, input, filter
+  Images output, input_gradient;
+  std::vector<float> gradient;  // of the output
+  Matrix weight_gradient;       // a row a filter
+};
+
+float random_sign(RandomStream* random) {
+  return random->below(2) == 0 ? 1.0f : -1.0f;
+}
+
+Tried run(const Case& c) {
+  const ImageShape shape{c.height, c.width, c.in, 1};
+  BinaryConvolution layer(c.images, shape, c.out, {c.side, c.stride}, {.lambda = false, .beta = false}, "x");
+  layer.start(RandomStream({1, "start"}));
+  layer.begin_round();
+  Tried tried{Images(c.images, shape), {}, {}, Images(c.images, shape.without_border()), {}, {}};
+  RandomStream random({2, "images"});
+  for (size_t image = 0; image < c.images; ++image) {
+    for (size_t y = 0; y < c.height; ++y) {
+      for (size_t i = 0; i < c.width * c.in; ++i) tried.input.row(image, y)[i] = random_sign(&random);
+    }
+  }
+  layer.forward(tried.input, c.images, Pass::kTraining);
+  tried.output = layer.output();
+  tried.signs = layer.deployed()[0];
+  Images& gradient = layer.output_gradient();
+  for (size_t i = 0; i < c.images * gradient.shape().image_floats(); ++i) {
+    gradient.data()[i] = static_cast<float>(random.normal());
+    tried.gradient.push_back(gradient.data()[i]);
+  }
+  layer.backward(tried.input, c.images, &tried.input_gradient);
+  tried.weight_gradient = layer.sign_gradient();
+  return tried;
+}
+
+// body(output index, input row and column from the border on, tap): all products of the convolution.
+template <typename Body>
+void for_each_tap(const Case& c, const ImageShape& out, Body body) {
+  for (size_t image = 0; image < c.images; ++image) {
+    for (size_t y = 0; y < out.height; ++y) {
+      for (size_t x = 0; x < out.width; ++x) {
+        for (size_t tap = 0; tap < c.side * c.side; ++tap) {
+          const size_t row = y * c.stride + tap / c.side - c.side / 2;  // wraps around where it is outside
+          const size_t column = x * c.stride + tap % c.side - c.side / 2;
+          if (row < c.height && column < c.width)
+            body(image, (image * out.height + y) * out.width + x, row, column, tap);
+        }
+      }
+    }
+  }
+}
+
+TEST(BinaryConvolutionTest, AgreesWithPlainLoops) {
+  for (const Kernels* table : supported_kernels()) {
+    force_kernels(table->name);
+    for (const Case& c : kCases) {
+      const Tried tried = run(c);
+      const ImageShape& out = tried.output.shape();
+      EXPECT_EQ(out.height, (c.height + c.stride - 1) / c.stride);
+      std::vector<double> output(c.images * out.pixels() * c.out);
+      std::vector<double> input_gradient(c.images * c.height * c.width * c.in);
+      std::vector<double> weight_gradient(tried.signs.size());
+      for_each_tap(c, out, [&](size_t image, size_t pixel, size_t row, size_t column, size_t tap) {
+        const float* from = tried.input.row(image, row) + column * c.in;
+        double* back = input_gradient.data() + ((image * c.height + row) * c.width + column) * c.in;
+        for (size_t i = 0; i < c.in; ++i) {
+          for (size_t o = 0; o < c.out; ++o) {
+            const size_t weight = (tap * c.in + i) * c.out + o;
+            const double gradient = tried.gradient[pixel * c.out + o];
+            output[pixel * c.out + o] += from[i] * tried.signs[weight];
+            back[i] += gradient * tried.signs[weight];
+            weight_gradient[weight] += gradient * from[i];
+          }
+        }
+      });
+      for (size_t i = 0; i < output.size(); ++i) EXPECT_EQ(tried.output.data()[i], output[i]) << table->name;
+      // Every gradient is off by half a step of 16 bits at most, and the errors add up like a random walk.
+      const double step = 5.0 / 32767;
+      for (size_t i = 0; i < input_gradient.size(); ++i)
+        EXPECT_NEAR(tried.input_gradient.data()[i], input_gradient[i], step * std::sqrt(9.0 * c.out));
+      for (size_t i = 0; i < weight_gradient.size(); ++i) {
+        EXPECT_NEAR(tried.weight_gradient.row(i % c.out)[i / c.out], weight_gradient[i],
+                    step * std::sqrt(static_cast<double>(c.images * out.pixels())) + 1e-5);
+      }
+    }
+  }
+  force_kernels(supported_kernels().back()->name);
+}
+
+TEST(BinaryConvolutionTest, NoGradientGivesNoGradient) {
+  const ImageShape shape{2, 2, 16, 1};
+  BinaryConvolution layer(1, shape, 16, {}, {}, "x");
+  layer.start(RandomStream({1, "start"}));
+  layer.begin_round();
+  const Images input(1, shape);
+  Images gradient(1, shape.without_border());
+  layer.forward(input, 1, Pass::kTraining);
+  gradient.data()[5] = 3;  // rubbish
+  layer.backward(input, 1, &gradient);
+  EXPECT_EQ(gradient.data()[5], 0);
+  EXPECT_EQ(layer.sign_gradient().row(7)[100], 0);
+}
+
+}  // namespace
+}  // namespace bitfed
