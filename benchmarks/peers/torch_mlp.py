@@ -141,21 +141,42 @@ VARIANTS = {
 }
 
 
+def rates_of(step, at_once=1):
+    """Steps a second of process time, of every repetition, after some to warm up. A step may be several."""
+
+    def rate(seconds):
+        steps, start = 0, time.process_time()
+        while (elapsed := time.process_time() - start) < seconds:
+            step()
+            steps += at_once
+        return steps / elapsed
+
+    rate(WARM_UP_SECONDS)
+    return [rate(REPETITION_SECONDS) for _ in range(REPETITIONS)]
+
+
+def print_rates(name, variant, measure):
+    """A line of JSON; an error in it if that is what measuring came to."""
+    line = {"name": name, "variant": variant, "torch": torch.__version__}
+    try:
+        rates = measure()
+        line |= {"steps_per_second": max(rates), "median_steps_per_second": statistics.median(rates),
+                 "repetitions": len(rates)}
+    except Exception as error:  # whatever a compiler may do: the other ways still count
+        line["error"] = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    print(json.dumps(line), flush=True)
+
+
 def measure(binary, variant):
     step = make_step(binary, **variant) if variant else make_step_in_one_graph(binary)
     batches = list(zip(torch.rand(BATCHES, BATCH, WIDTHS[0]).mul_(2).sub_(1).unbind(),
                        torch.randint(WIDTHS[-1], (BATCHES, BATCH)).unbind()))
 
-    def rate(seconds):
-        steps, start = 0, time.process_time()
-        while (elapsed := time.process_time() - start) < seconds:
-            for x, labels in batches:
-                step(x, labels)
-            steps += BATCHES
-        return steps / elapsed
+    def all_batches():
+        for x, labels in batches:
+            step(x, labels)
 
-    rate(WARM_UP_SECONDS)
-    return [rate(REPETITION_SECONDS) for _ in range(REPETITIONS)]
+    return rates_of(all_batches, BATCHES)
 
 
 def main():
@@ -165,14 +186,7 @@ def main():
         if name not in ("mlp-binary", "mlp-full"):
             sys.exit(f"unknown network {name}; there are mlp-binary and mlp-full")
         for variant, options in VARIANTS.items():
-            line = {"name": name, "variant": variant, "torch": torch.__version__}
-            try:
-                rates = measure(name == "mlp-binary", options)
-                line |= {"steps_per_second": max(rates), "median_steps_per_second": statistics.median(rates),
-                         "repetitions": len(rates)}
-            except Exception as error:  # whatever a compiler may do: the other ways still count
-                line["error"] = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-            print(json.dumps(line), flush=True)
+            print_rates(name, variant, lambda: measure(name == "mlp-binary", options))
 
 
 if __name__ == "__main__":

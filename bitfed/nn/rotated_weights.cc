@@ -19,15 +19,22 @@ Matrix random_orthogonal(size_t size, RandomStream random) {
   return polar_factor(matrix);
 }
 
-// From a row of numbers to the filter's matrix with its padding, and back.
+// Rows of `columns` numbers each from where they stand `from_step` apart to where it is `to_step`: between a
+// filter as a row of numbers and as a matrix with its padding.
+void copy_rows(const float* from, size_t from_step, const FilterShape& shape, float* to, size_t to_step) {
+  if (from_step == to_step) {
+    std::copy_n(from, shape.rows * from_step, to);
+    return;
+  }
+  for (size_t r = 0; r < shape.rows; ++r) std::copy_n(from + r * from_step, shape.columns, to + r * to_step);
+}
+
 void expand(const float* numbers, const Filters& filters, float* filter) {
-  for (size_t r = 0; r < filters.shape.rows; ++r)
-    std::copy_n(numbers + r * filters.shape.columns, filters.shape.columns, filter + r * filters.stride);
+  copy_rows(numbers, filters.shape.columns, filters.shape, filter, filters.stride);
 }
 
 void compact(const float* filter, const Filters& filters, float* numbers) {
-  for (size_t r = 0; r < filters.shape.rows; ++r)
-    std::copy_n(filter + r * filters.stride, filters.shape.columns, numbers + r * filters.shape.columns);
+  copy_rows(filter, filters.stride, filters.shape, numbers, filters.shape.columns);
 }
 
 float slope_of_absolute_sine(float angle) {

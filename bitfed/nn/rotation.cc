@@ -39,74 +39,93 @@ double norm_bound(const Matrix& matrix) {
   return std::sqrt(largest_row * *std::max_element(columns.begin(), columns.end()));
 }
 
-// halfway = W * right of every filter
-void turn_right(const Filters& filters, const Matrix& right, Filters* halfway) {
-  neural_kernels().multiply({filters.values.data(), filters.stride, 1, right.values.data(), right.stride,
-                             halfway->values.data(), halfway->stride, filters.count * filters.shape.rows,
-                             halfway->stride, filters.shape.columns});
+// Filters that are worked off together: they stay in the cache.
+constexpr size_t kRun = 8;
+
+struct Run {
+  size_t first;
+  size_t count;
+};
+
+template <typename Body>
+void for_each_run(size_t filters, Body body) {
+  for (size_t first = 0; first < filters; first += kRun) body(Run{first, std::min(kRun, filters - first)});
 }
 
-// turned = left * W, or left' * W, of every filter
-void turn_left(const Filters& filters, const Matrix& left, bool left_transposed, Filters* turned) {
+// turned = W * right of every filter of the run; `turned` is where the run's first comes to stand.
+void turn_right(const Filters& filters, const Run& run, const Matrix& right, float* turned) {
+  neural_kernels().multiply({filters.filter(run.first), filters.stride, 1, right.values.data(), right.stride,
+                             turned, filters.stride, run.count * filters.shape.rows, filters.stride,
+                             filters.shape.columns});
+}
+
+// turned = left * W, or left' * W, of every filter of the run
+void turn_left(const Filters& filters, const Run& run, const Matrix& left, bool left_transposed,
+               Filters* turned) {
   const size_t rows = filters.shape.rows;
   const size_t row_step = left_transposed ? 1 : left.stride;
   const size_t depth_step = left_transposed ? left.stride : 1;
-  for (size_t f = 0; f < filters.count; ++f) {
+  for (size_t f = run.first; f < run.first + run.count; ++f) {
     neural_kernels().multiply({left.values.data(), row_step, depth_step, filters.filter(f), filters.stride,
                                turned->filter(f), turned->stride, rows, turned->stride, rows});
   }
 }
 
-// sum of x' y over the rows of all filters: columns x columns.
-Matrix inner_of_columns(const Filters& x, const Filters& y) {
-  Matrix sum(x.shape.columns, y.shape.columns);
-  neural_kernels().multiply({x.values.data(), 1, x.stride, y.values.data(), y.stride, sum.values.data(),
-                             sum.stride, x.shape.columns, sum.stride, x.count * x.shape.rows});
-  return sum;
+void turn(const Filters& filters, const Matrix& left, bool left_transposed, const Matrix& right,
+          RotationWorkspace* workspace, Filters* turned) {
+  for_each_run(filters.count, [&](const Run& run) {
+    turn_right(filters, run, right, workspace->halfway.filter(run.first));
+    turn_left(workspace->halfway, run, left, left_transposed, turned);
+  });
 }
 
-// sum of halfway * signs' over all filters: rows x rows.
-Matrix inner_of_rows(RotationWorkspace* workspace) {
-  const Filters& x = workspace->halfway;
-  const Filters& y = workspace->signs;
-  const size_t rows = x.shape.rows;
-  Matrix sum(rows, rows);
-  for (size_t f = 0; f < y.count; ++f) {
-    neural_kernels().transpose(y.filter(f), rows, y.stride,
-                               workspace->signs_transposed.data() + f * y.stride * sum.stride, sum.stride);
+// sum of W B' over the filters, W in `turned` of the workspace, B their signs: rows x rows.
+void add_inner_of_rows(const Run& run, RotationWorkspace* workspace, Matrix* sum) {
+  const Filters& signs = workspace->signs;
+  const size_t step = signs.stride * sum->stride;
+  for (size_t i = 0; i < run.count; ++i) {
+    neural_kernels().transpose(signs.filter(run.first + i), sum->rows, signs.stride,
+                               workspace->signs_transposed.data() + i * step, sum->stride);
   }
-  neural_kernels().multiply_gathered({x.values.data(), workspace->row_places.data(), true, false, x.count,
-                                      x.filter_floats(), workspace->signs_transposed.data(), sum.stride,
-                                      y.stride * sum.stride, sum.values.data(), sum.stride, rows, sum.stride,
-                                      x.shape.columns});
-  return sum;
+  neural_kernels().multiply_gathered(
+      {workspace->turned.data(), workspace->row_places.data(), true, run.first > 0, run.count,
+       signs.filter_floats(), workspace->signs_transposed.data(), sum->stride, step, sum->values.data(),
+       sum->stride, sum->rows, sum->stride, signs.shape.columns});
+}
+
+// sum of W' B: columns x columns.
+void add_inner_of_columns(const Filters& filters, const Run& run, RotationWorkspace* workspace, Matrix* sum) {
+  const Filters& signs = workspace->signs;
+  neural_kernels().multiply_gathered({filters.filter(run.first), workspace->row_places.data(), false,
+                                      run.first > 0, 1, 0, signs.filter(run.first), signs.stride, 0,
+                                      sum->values.data(), sum->stride, sum->rows, sum->stride,
+                                      run.count * signs.shape.rows});
 }
 
 }  // namespace
 
-FilterShape::FilterShape(size_t n) : rows(1), columns(n) {
+FilterShape::FilterShape(size_t n) : rows(n), columns(1) {
   for (size_t divisor = 2; divisor * divisor <= n; ++divisor) {
     if (n % divisor == 0) {
-      rows = divisor;
-      columns = n / divisor;
+      rows = n / divisor;
+      columns = divisor;
     }
   }
 }
 
 RotationWorkspace::RotationWorkspace(const Filters& like)
     : halfway(like),
-      turned(like),
       signs(like),
-      signs_transposed(like.count * like.stride * padded(like.shape.rows)),
+      turned(kRun * like.filter_floats()),
+      signs_transposed(kRun * like.stride * padded(like.shape.rows)),
       r2_transposed(like.shape.columns, like.shape.columns) {
-  for (size_t row = 0; row < like.shape.rows; ++row)
+  for (size_t row = 0; row < kRun * like.shape.rows; ++row)
     row_places.push_back(static_cast<uint32_t>(row * like.stride));
 }
 
 void rotate(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
             Filters* turned) {
-  turn_right(filters, r2, &workspace->halfway);
-  turn_left(workspace->halfway, r1, true, turned);
+  turn(filters, r1, true, r2, workspace, turned);
 }
 
 void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
@@ -115,8 +134,7 @@ void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, Rot
   for (size_t r = 0; r < r2.rows; ++r) {
     for (size_t c = 0; c < r2.columns; ++c) transposed.row(c)[r] = r2.row(r)[c];
   }
-  turn_right(filters, transposed, &workspace->halfway);
-  turn_left(workspace->halfway, r1, false, turned);
+  turn(filters, r1, false, transposed, workspace, turned);
 }
 
 Matrix polar_factor(const Matrix& matrix) {
@@ -147,15 +165,28 @@ Matrix polar_factor(const Matrix& matrix) {
 
 void optimise_rotation(const Filters& filters, size_t iterations, RotationWorkspace* workspace, Matrix* r1,
                        Matrix* r2) {
+  Filters& halfway = workspace->halfway;
   Filters& signs = workspace->signs;
+  for_each_run(filters.count, [&](const Run& run) { turn_left(filters, run, *r1, true, &halfway); });
   for (size_t i = 0; i < iterations; ++i) {
-    rotate(filters, *r1, *r2, workspace, &workspace->turned);
-    neural_kernels().signs(workspace->turned.values.data(), signs.values.size(), 0, signs.values.data());
-    // R1 turns W R2 nearest to the signs: the polar factor of sum (W R2) B'.
-    *r1 = polar_factor(inner_of_rows(workspace));
-    // And R2 turns W' R1: the polar factor of sum (R1' W)' B.
-    turn_left(filters, *r1, true, &workspace->turned);
-    *r2 = polar_factor(inner_of_columns(workspace->turned, signs));
+    // R1 turns W R2 nearest to the signs B: the polar factor of sum (W R2) B' = R1 sum (R1' W R2) B'.
+    Matrix rows(r1->rows, r1->rows);
+    for_each_run(filters.count, [&](const Run& run) {
+      turn_right(halfway, run, *r2, workspace->turned.data());
+      neural_kernels().signs(workspace->turned.data(), run.count * signs.filter_floats(), 0,
+                             signs.filter(run.first));
+      add_inner_of_rows(run, workspace, &rows);
+    });
+    Matrix nearest(r1->rows, r1->rows);
+    product(r1->values.data(), r1->stride, 1, rows, r1->rows, r1->rows, &nearest);
+    *r1 = polar_factor(nearest);
+    // And R2 turns R1' W: the polar factor of sum (R1' W)' B.
+    Matrix columns(r2->rows, r2->rows);
+    for_each_run(filters.count, [&](const Run& run) {
+      turn_left(filters, run, *r1, true, &halfway);
+      add_inner_of_columns(halfway, run, workspace, &columns);
+    });
+    *r2 = polar_factor(columns);
   }
 }
 

@@ -13,7 +13,7 @@ namespace bitfed {
 // either side, R1' W R2. Both are shared by all filters of the layer.
 struct FilterShape {
   size_t rows;
-  size_t columns;  // rows * columns = n, rows <= columns, as near to each other as they can be
+  size_t columns;  // rows * columns = n, columns <= rows, as near to each other as they can be
 
   explicit FilterShape(size_t n);
 };
@@ -42,8 +42,9 @@ struct RotationWorkspace {
   explicit RotationWorkspace(const Filters& like);
 
   Filters halfway;  // turned from one side
-  Filters turned, signs;
-  Floats signs_transposed;  // of every filter, columns x rows
+  Filters signs;
+  Floats turned;            // of some filters
+  Floats signs_transposed;  // of some filters, columns x rows
   Matrix r2_transposed;
   std::vector<uint32_t> row_places;
 };

@@ -45,11 +45,11 @@ double distance_to_orthogonal(const Matrix& x) {
 TEST(FilterShapeTest, TheLargestDivisorBelowTheRoot) {
   const auto shape = [](size_t n) { return std::pair(FilterShape(n).rows, FilterShape(n).columns); };
   EXPECT_EQ(shape(9), std::pair(size_t{3}, size_t{3}));
-  EXPECT_EQ(shape(288), std::pair(size_t{16}, size_t{18}));
+  EXPECT_EQ(shape(288), std::pair(size_t{18}, size_t{16}));
   EXPECT_EQ(shape(576), std::pair(size_t{24}, size_t{24}));
-  EXPECT_EQ(shape(1152), std::pair(size_t{32}, size_t{36}));
-  EXPECT_EQ(shape(27), std::pair(size_t{3}, size_t{9}));
-  EXPECT_EQ(shape(13), std::pair(size_t{1}, size_t{13}));
+  EXPECT_EQ(shape(1152), std::pair(size_t{36}, size_t{32}));
+  EXPECT_EQ(shape(27), std::pair(size_t{9}, size_t{3}));
+  EXPECT_EQ(shape(13), std::pair(size_t{13}, size_t{1}));
 }
 
 // Q S with Q orthogonal and S symmetric positive has the polar factor Q: S = P P' + 0.1 I is such a one.
@@ -111,23 +111,23 @@ TEST(PolarFactorTest, OfNothingIsTheIdentity) {
 
 TEST(RotationTest, ThereAndBackIsTheSame) {
   const Filters filters = random_filters(5, 288);
-  const Matrix r1 = polar_factor(random_matrix(16, 1));
-  const Matrix r2 = polar_factor(random_matrix(18, 2));
+  const Matrix r1 = polar_factor(random_matrix(18, 1));
+  const Matrix r2 = polar_factor(random_matrix(16, 2));
   RotationWorkspace workspace(filters);
   Filters turned = filters;
   Filters back = filters;
   rotate(filters, r1, r2, &workspace, &turned);
   // One element by hand: (R1' W R2)[2][3].
   double expected = 0;
-  for (size_t i = 0; i < 16; ++i) {
-    for (size_t j = 0; j < 18; ++j)
+  for (size_t i = 0; i < 18; ++i) {
+    for (size_t j = 0; j < 16; ++j)
       expected +=
           static_cast<double>(r1.row(i)[2]) * filters.filter(4)[i * filters.stride + j] * r2.row(j)[3];
   }
   EXPECT_NEAR(turned.filter(4)[2 * turned.stride + 3], expected, 1e-5);
   rotate_back(turned, r1, r2, &workspace, &back);
-  for (size_t r = 0; r < 16; ++r) {
-    for (size_t c = 0; c < 18; ++c) {
+  for (size_t r = 0; r < 18; ++r) {
+    for (size_t c = 0; c < 16; ++c) {
       const size_t at = r * filters.stride + c;
       EXPECT_NEAR(back.filter(3)[at], filters.filter(3)[at], 1e-4);
     }
@@ -151,8 +151,8 @@ double alignment(const Filters& filters, const Matrix& r1, const Matrix& r2) {
 
 TEST(RotationTest, EveryIterationBringsFiltersNearerToTheirSigns) {
   const Filters filters = random_filters(8, 288);
-  Matrix r1 = polar_factor(random_matrix(16, 1));
-  Matrix r2 = polar_factor(random_matrix(18, 2));
+  Matrix r1 = polar_factor(random_matrix(18, 1));
+  Matrix r2 = polar_factor(random_matrix(16, 2));
   RotationWorkspace workspace(filters);
   double before = alignment(filters, r1, r2);
   for (int i = 0; i < 5; ++i) {

@@ -41,6 +41,9 @@ template <int kRows, int kVectors>
 inline void strip(const Product& p, size_t column) {
   size_t row = 0;
   for (; row + kRows <= p.rows; row += kRows) tile<kRows, kVectors>(p, row, column);
+  if constexpr (kRows > 4) {
+    for (; row + 4 <= p.rows; row += 4) tile<4, kVectors>(p, row, column);
+  }
   for (; row + 2 <= p.rows; row += 2) tile<2, kVectors>(p, row, column);
   if (row < p.rows) tile<1, kVectors>(p, row, column);
 }
@@ -50,6 +53,7 @@ void multiply(const Product& p) {
   if constexpr (kWideVectors > 2) {
     for (; column + kWideVectors * kLanes <= p.columns; column += kWideVectors * kLanes)
       strip<kWideRows, kWideVectors>(p, column);
+    if (column + 3 * kLanes == p.columns) return strip<8, 3>(p, column);
   }
   for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes) strip<kPairRows, 2>(p, column);
   if (column < p.columns) strip<kSingleRows, 1>(p, column);
@@ -94,6 +98,9 @@ template <int kRows, int kVectors, bool kByRow>
 inline void gathered_strip(const GatheredProduct& p, size_t column) {
   size_t row = 0;
   for (; row + kRows <= p.rows; row += kRows) gathered_tile<kRows, kVectors, kByRow>(p, row, column);
+  if constexpr (kRows > 4) {
+    for (; row + 4 <= p.rows; row += 4) gathered_tile<4, kVectors, kByRow>(p, row, column);
+  }
   for (; row + 2 <= p.rows; row += 2) gathered_tile<2, kVectors, kByRow>(p, row, column);
   if (row < p.rows) gathered_tile<1, kVectors, kByRow>(p, row, column);
 }
@@ -104,6 +111,7 @@ inline void multiply_gathered_as(const GatheredProduct& p) {
   if constexpr (kWideVectors > 2) {
     for (; column + kWideVectors * kLanes <= p.columns; column += kWideVectors * kLanes)
       gathered_strip<kGatheredWideRows, kWideVectors, kByRow>(p, column);
+    if (column + 3 * kLanes == p.columns) return gathered_strip<8, 3, kByRow>(p, column);
   }
   for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes)
     gathered_strip<kPairRows, 2, kByRow>(p, column);
