@@ -73,7 +73,8 @@ ReproducedTable gather(const PaperTable& table, const ReproductionOptions& optio
     const std::optional<Event> summary = finished_summary(cell);
     if (!summary) continue;
     for (size_t i = 0; i < table.columns.size(); ++i) {
-      if (table.columns[i].method != cell.method) continue;
+      const std::string& method = table.columns[i].method;
+      if (!method.empty() && method != cell.method) continue;
       const std::optional<double> value = table.columns[i].metric.value(*summary);
       if (value) result.rows[cell.row].cells[i].ours.push_back(*value);
     }

@@ -71,7 +71,10 @@ std::vector<PaperColumn> read_columns(const Config& definition) {
     refuse_second(config, "key", column.key, &keys);
     column.name = config.required_text("name");
     refuse_second(config, "name", column.name, &names);
-    column.method = known_method(config, "method");
+    if (config.has("method")) column.method = known_method(config, "method");
+    if (column.method.empty() != columns.front().method.empty()) {
+      throw input_error("{}: expected a method in every column, or in none", config.where("method"));
+    }
     column.metric = known_metric(config);
     column.against = config.text("against", "");
   }

@@ -20,7 +20,7 @@ struct PaperFigure {
 struct PaperColumn {
   std::string key;  // names the column within the file
   std::string name;
-  std::string method;
+  std::string method;  // empty in all columns: that of the row's recipe
   Metric metric;
   std::string
       against;  // the key of the column whose published figures this one is held against; empty: its own

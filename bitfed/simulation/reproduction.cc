@@ -35,7 +35,7 @@ Config recipe_of(const PaperTable& table, const ReproductionOptions& options, co
   recipe.set_all(row.set);
   if (options.quick) recipe.set_all(table.quick);
   recipe.set("seed", std::to_string(cell.seed));
-  recipe.set("method.name", cell.method);
+  if (!cell.method.empty()) recipe.set("method.name", cell.method);
   return recipe;
 }
 
@@ -62,6 +62,7 @@ std::string for_a_folder(const std::string& text) {
 void look_into_recipe(const PaperTable& table, const ReproductionOptions& options, ReproductionCell* cell) {
   const Config recipe = recipe_of(table, options, *cell);
   const std::string digest = sha256_hex(recipe.given()).substr(0, 8);
+  cell->method = recipe.section("method").required_text("name");
   const Config data = recipe.section("data");
   cell->dataset = data.text("name", "");
   const int64_t epochs = recipe.section("client").integer("epochs", 30, 1, kMost);

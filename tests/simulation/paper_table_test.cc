@@ -97,6 +97,8 @@ TEST(PaperTable, SaysWhatIsWrong) {
   EXPECT_THAT(
       fault("method = \"fedtmos\"", "method = \"fedtmoss\""),
       HasSubstr("line 12: column.0.method: no method is called 'fedtmoss' (did you mean 'fedtmos'?)"));
+  EXPECT_THAT(fault("method = \"fedtmos\"", ""),
+              HasSubstr("column.1.method: expected a method in every column, or in none"));
   EXPECT_THAT(fault("clients_from = \"fedtm-bank\"", "clients_from = \"x\""),
               HasSubstr("no method is called 'x'"));
   EXPECT_THAT(fault("metric = \"accuracy\"", "metric = \"speed\""),

@@ -106,6 +106,17 @@ TEST_F(ReproductionTest, QuickIsOneSeedAndOtherCells) {
   }
 }
 
+TEST_F(ReproductionTest, ColumnsWithoutAMethodTakeTheRecipes) {
+  table.clients_from = "";
+  table.columns[0].method = table.columns[1].method = "";
+  table.rows[0].set = {"method.name=fedtmos"};
+  table.rows[1].set = {"method.name=fedtm-bank"};
+  const std::vector<ReproductionCell> cells = plan_cells(table, options);
+  ASSERT_EQ(cells.size(), 4u);  // two rows of two seeds
+  EXPECT_EQ(cells[0].method, "fedtmos");
+  EXPECT_EQ(cells[2].method, "fedtm-bank");
+}
+
 TEST_F(ReproductionTest, FaultsNameTheRow) {
   table.rows[1].recipe = "none.toml";
   EXPECT_THAT(error_text([&] { plan_cells(table, options); }),
