@@ -72,7 +72,7 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
       gradient_(local_),
       kept_(local_),
       turned_gradient_(local_),
-      scratch_(local_),
+      scratch_(local_.filter_floats()),
       inverse_deviations_(filters),
       workspace_(local_),
       signs_(filters, inputs) {
@@ -109,98 +109,104 @@ float RotatedWeights::beta() const {
   return options_.beta ? std::fabs(std::sin(gamma_.values.row(0)[0])) : 0.0f;
 }
 
-void RotatedWeights::fuse() {
-  for (size_t f = 0; f < local_.count; ++f) {
-    expand(weights_.values.row(f), local_, local_.filter(f));
-    neural_kernels().combine(local_.filter(f), lambda(), server_.filter(f), 1 - lambda(),
-                             local_.filter_floats(), fused_.filter(f));
-  }
+void RotatedWeights::fuse(size_t f) {
+  expand(weights_.values.row(f), local_, local_.filter(f));
+  neural_kernels().combine(local_.filter(f), lambda(), server_.filter(f), 1 - lambda(),
+                           local_.filter_floats(), fused_.filter(f));
 }
 
-void RotatedWeights::standardise(const Filters& filters, Filters* standard) {
+void RotatedWeights::standardise(const Filters& filters, size_t f, Filters* standard) {
   const NeuralKernels& kernels = neural_kernels();
   const size_t count = filters.filter_floats();
-  for (size_t f = 0; f < filters.count; ++f) {
-    const float* filter = filters.filter(f);
-    const float mean = kernels.mean(filter, count, inputs_);
-    const float inverse = 1 / (kernels.deviation(filter, count, mask_.data(), inputs_, mean) + kTiny);
-    kernels.standardise(filter, count, mask_.data(), mean, inverse, standard->filter(f));
-    inverse_deviations_[f] = inverse;
-  }
+  const float* filter = filters.filter(f);
+  const float mean = kernels.mean(filter, count, inputs_);
+  const float inverse = 1 / (kernels.deviation(filter, count, mask_.data(), inputs_, mean) + kTiny);
+  kernels.standardise(filter, count, mask_.data(), mean, inverse, standard->filter(f));
+  inverse_deviations_[f] = inverse;
 }
 
 void RotatedWeights::begin_round() {
-  for (size_t f = 0; f < server_.count; ++f) expand(weights_.values.row(f), server_, server_.filter(f));
-  standardise(server_, &server_standard_);
+  for (size_t f = 0; f < server_.count; ++f) {
+    expand(weights_.values.row(f), server_, server_.filter(f));
+    standardise(server_, f, &server_standard_);
+  }
 }
 
 void RotatedWeights::begin_epoch(size_t iterations, double part) {
   surrogate_ = surrogate_of_weights(part);
-  fuse();
-  standardise(fused_, &standard_);
+  for (size_t f = 0; f < fused_.count; ++f) {
+    fuse(f);
+    standardise(fused_, f, &standard_);
+  }
   optimise_rotation(standard_, iterations, &workspace_, &r1_.values, &r2_.values);
 }
 
 void RotatedWeights::end_round() {
-  fuse();
-  for (size_t f = 0; f < fused_.count; ++f) compact(fused_.filter(f), fused_, weights_.values.row(f));
+  for (size_t f = 0; f < fused_.count; ++f) {
+    fuse(f);
+    compact(fused_.filter(f), fused_, weights_.values.row(f));
+  }
 }
 
 const Matrix& RotatedWeights::forward() {
-  fuse();
-  standardise(fused_, &standard_);
-  rotate(standard_, r1_.values, r2_.values, &workspace_, &turned_);
+  const NeuralKernels& kernels = neural_kernels();
   const size_t count = standard_.filter_floats();
-  for (size_t f = 0; f < standard_.count; ++f) {
-    const float alpha = std::fabs(std::sin(theta_.values.row(0)[f]));
-    neural_kernels().blend_filter({standard_.filter(f), turned_.filter(f), server_standard_.filter(f), alpha,
-                                   beta(), count, blended_.filter(f)});
-    neural_kernels().signs(blended_.filter(f), count, 0, scratch_.filter(f));
-    compact(scratch_.filter(f), scratch_, signs_.row(f));
-  }
+  for_each_run(standard_.count, [&](const FilterRun& run) {
+    for (size_t f = run.first; f < run.first + run.count; ++f) {
+      fuse(f);
+      standardise(fused_, f, &standard_);
+    }
+    rotate(standard_, run, r1_.values, r2_.values, &workspace_, &turned_);
+    for (size_t f = run.first; f < run.first + run.count; ++f) {
+      const float alpha = std::fabs(std::sin(theta_.values.row(0)[f]));
+      kernels.blend_filter({standard_.filter(f), turned_.filter(f), server_standard_.filter(f), alpha, beta(),
+                            count, blended_.filter(f)});
+      kernels.signs(blended_.filter(f), count, 0, scratch_.data());
+      compact(scratch_.data(), blended_, signs_.row(f));
+    }
+  });
   return signs_;
 }
 
+void RotatedWeights::backward_to_blend(size_t f, const float* gradient, float* of_beta) {
+  const float theta = theta_.values.row(0)[f];
+  expand(gradient, gradient_, gradient_.filter(f));
+  FilterBlendBackward blend{
+      {standard_.filter(f), turned_.filter(f), server_standard_.filter(f), std::fabs(std::sin(theta)), beta(),
+       standard_.filter_floats(), blended_.filter(f)},
+      surrogate_,
+      gradient_.filter(f),
+      kept_.filter(f),
+      turned_gradient_.filter(f),
+      0,
+      0};
+  neural_kernels().blend_filter_back(&blend);
+  theta_.gradient.row(0)[f] = blend.of_alpha * slope_of_absolute_sine(theta);
+  *of_beta += blend.of_beta;
+}
+
+void RotatedWeights::backward_to_weights(size_t f, float* of_lambda) {
+  FilterFuseBackward fuse{
+      standard_.filter(f),    kept_.filter(f), gradient_.filter(f),       local_.filter(f),
+      server_.filter(f),      mask_.data(),    standard_.filter_floats(), inputs_,
+      inverse_deviations_[f], lambda(),        scratch_.data(),           0};
+  neural_kernels().fuse_filter_back(&fuse);
+  compact(scratch_.data(), standard_, weights_.gradient.row(f));
+  *of_lambda += fuse.of_lambda;
+}
+
 void RotatedWeights::backward(const Matrix& gradient) {
-  const NeuralKernels& kernels = neural_kernels();
-  const size_t count = standard_.filter_floats();
   float of_beta = 0;
-  for (size_t f = 0; f < standard_.count; ++f) {
-    const float theta = theta_.values.row(0)[f];
-    expand(gradient.row(f), gradient_, gradient_.filter(f));
-    FilterBlendBackward blend{{standard_.filter(f), turned_.filter(f), server_standard_.filter(f),
-                               std::fabs(std::sin(theta)), beta(), count, blended_.filter(f)},
-                              surrogate_,
-                              gradient_.filter(f),
-                              kept_.filter(f),
-                              turned_gradient_.filter(f),
-                              0,
-                              0};
-    kernels.blend_filter_back(&blend);
-    theta_.gradient.row(0)[f] = blend.of_alpha * slope_of_absolute_sine(theta);
-    of_beta += blend.of_beta;
-  }
-  gamma_.gradient.row(0)[0] = of_beta * slope_of_absolute_sine(gamma_.values.row(0)[0]);
-  // R' w comes from w by R: its gradient goes back by R.
-  rotate_back(turned_gradient_, r1_.values, r2_.values, &workspace_, &gradient_);
   float of_lambda = 0;
-  for (size_t f = 0; f < standard_.count; ++f) {
-    FilterFuseBackward fuse{standard_.filter(f),
-                            kept_.filter(f),
-                            gradient_.filter(f),
-                            local_.filter(f),
-                            server_.filter(f),
-                            mask_.data(),
-                            count,
-                            inputs_,
-                            inverse_deviations_[f],
-                            lambda(),
-                            scratch_.filter(f),
-                            0};
-    kernels.fuse_filter_back(&fuse);
-    compact(scratch_.filter(f), scratch_, weights_.gradient.row(f));
-    of_lambda += fuse.of_lambda;
-  }
+  prepare_way_back(r2_.values, &workspace_);
+  for_each_run(standard_.count, [&](const FilterRun& run) {
+    for (size_t f = run.first; f < run.first + run.count; ++f)
+      backward_to_blend(f, gradient.row(f), &of_beta);
+    // R' w comes from w by R: its gradient goes back by R.
+    rotate_back(turned_gradient_, run, r1_.values, &workspace_, &gradient_);
+    for (size_t f = run.first; f < run.first + run.count; ++f) backward_to_weights(f, &of_lambda);
+  });
+  gamma_.gradient.row(0)[0] = of_beta * slope_of_absolute_sine(gamma_.values.row(0)[0]);
   lambda_.gradient.row(0)[0] = of_lambda;
 }
 

@@ -41,8 +41,10 @@ class RotatedWeights {
  private:
   float lambda() const;
   float beta() const;
-  void fuse();
-  void standardise(const Filters& filters, Filters* standard);
+  void fuse(size_t filter);
+  void standardise(const Filters& filters, size_t filter, Filters* standard);
+  void backward_to_blend(size_t filter, const float* gradient, float* of_beta);
+  void backward_to_weights(size_t filter, float* of_lambda);
 
   size_t inputs_;
   RotatedOptions options_;
@@ -53,7 +55,8 @@ class RotatedWeights {
   Floats mask_;  // of a filter: 1 where there is a weight
   Filters local_, server_, server_standard_;
   Filters fused_, standard_, turned_, blended_;
-  Filters gradient_, kept_, turned_gradient_, scratch_;
+  Filters gradient_, kept_, turned_gradient_;
+  Floats scratch_;  // of a filter
   std::vector<float> inverse_deviations_;
   RotationWorkspace workspace_;
   Matrix signs_;

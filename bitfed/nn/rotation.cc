@@ -39,28 +39,15 @@ double norm_bound(const Matrix& matrix) {
   return std::sqrt(largest_row * *std::max_element(columns.begin(), columns.end()));
 }
 
-// Filters that are worked off together: they stay in the cache.
-constexpr size_t kRun = 8;
-
-struct Run {
-  size_t first;
-  size_t count;
-};
-
-template <typename Body>
-void for_each_run(size_t filters, Body body) {
-  for (size_t first = 0; first < filters; first += kRun) body(Run{first, std::min(kRun, filters - first)});
-}
-
 // turned = W * right of every filter of the run; `turned` is where the run's first comes to stand.
-void turn_right(const Filters& filters, const Run& run, const Matrix& right, float* turned) {
+void turn_right(const Filters& filters, const FilterRun& run, const Matrix& right, float* turned) {
   neural_kernels().multiply({filters.filter(run.first), filters.stride, 1, right.values.data(), right.stride,
                              turned, filters.stride, run.count * filters.shape.rows, filters.stride,
                              filters.shape.columns});
 }
 
 // turned = left * W, or left' * W, of every filter of the run
-void turn_left(const Filters& filters, const Run& run, const Matrix& left, bool left_transposed,
+void turn_left(const Filters& filters, const FilterRun& run, const Matrix& left, bool left_transposed,
                Filters* turned) {
   const size_t rows = filters.shape.rows;
   const size_t row_step = left_transposed ? 1 : left.stride;
@@ -71,16 +58,8 @@ void turn_left(const Filters& filters, const Run& run, const Matrix& left, bool 
   }
 }
 
-void turn(const Filters& filters, const Matrix& left, bool left_transposed, const Matrix& right,
-          RotationWorkspace* workspace, Filters* turned) {
-  for_each_run(filters.count, [&](const Run& run) {
-    turn_right(filters, run, right, workspace->halfway.filter(run.first));
-    turn_left(workspace->halfway, run, left, left_transposed, turned);
-  });
-}
-
 // sum of W B' over the filters, W in `turned` of the workspace, B their signs: rows x rows.
-void add_inner_of_rows(const Run& run, RotationWorkspace* workspace, Matrix* sum) {
+void add_inner_of_rows(const FilterRun& run, RotationWorkspace* workspace, Matrix* sum) {
   const Filters& signs = workspace->signs;
   const size_t step = signs.stride * sum->stride;
   for (size_t i = 0; i < run.count; ++i) {
@@ -94,7 +73,8 @@ void add_inner_of_rows(const Run& run, RotationWorkspace* workspace, Matrix* sum
 }
 
 // sum of W' B: columns x columns.
-void add_inner_of_columns(const Filters& filters, const Run& run, RotationWorkspace* workspace, Matrix* sum) {
+void add_inner_of_columns(const Filters& filters, const FilterRun& run, RotationWorkspace* workspace,
+                          Matrix* sum) {
   const Filters& signs = workspace->signs;
   neural_kernels().multiply_gathered({filters.filter(run.first), workspace->row_places.data(), false,
                                       run.first > 0, 1, 0, signs.filter(run.first), signs.stride, 0,
@@ -116,25 +96,29 @@ FilterShape::FilterShape(size_t n) : rows(n), columns(1) {
 RotationWorkspace::RotationWorkspace(const Filters& like)
     : halfway(like),
       signs(like),
-      turned(kRun * like.filter_floats()),
-      signs_transposed(kRun * like.stride * padded(like.shape.rows)),
+      turned(RotationWorkspace::kRun * like.filter_floats()),
+      signs_transposed(RotationWorkspace::kRun * like.stride * padded(like.shape.rows)),
       r2_transposed(like.shape.columns, like.shape.columns) {
-  for (size_t row = 0; row < kRun * like.shape.rows; ++row)
+  for (size_t row = 0; row < RotationWorkspace::kRun * like.shape.rows; ++row)
     row_places.push_back(static_cast<uint32_t>(row * like.stride));
 }
 
-void rotate(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
-            Filters* turned) {
-  turn(filters, r1, true, r2, workspace, turned);
+void rotate(const Filters& filters, const FilterRun& run, const Matrix& r1, const Matrix& r2,
+            RotationWorkspace* workspace, Filters* turned) {
+  turn_right(filters, run, r2, workspace->halfway.filter(run.first));
+  turn_left(workspace->halfway, run, r1, true, turned);
 }
 
-void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
-                 Filters* turned) {
-  Matrix& transposed = workspace->r2_transposed;
+void prepare_way_back(const Matrix& r2, RotationWorkspace* workspace) {
   for (size_t r = 0; r < r2.rows; ++r) {
-    for (size_t c = 0; c < r2.columns; ++c) transposed.row(c)[r] = r2.row(r)[c];
+    for (size_t c = 0; c < r2.columns; ++c) workspace->r2_transposed.row(c)[r] = r2.row(r)[c];
   }
-  turn(filters, r1, false, transposed, workspace, turned);
+}
+
+void rotate_back(const Filters& filters, const FilterRun& run, const Matrix& r1, RotationWorkspace* workspace,
+                 Filters* turned) {
+  turn_right(filters, run, workspace->r2_transposed, workspace->halfway.filter(run.first));
+  turn_left(workspace->halfway, run, r1, false, turned);
 }
 
 Matrix polar_factor(const Matrix& matrix) {
@@ -167,11 +151,11 @@ void optimise_rotation(const Filters& filters, size_t iterations, RotationWorksp
                        Matrix* r2) {
   Filters& halfway = workspace->halfway;
   Filters& signs = workspace->signs;
-  for_each_run(filters.count, [&](const Run& run) { turn_left(filters, run, *r1, true, &halfway); });
+  for_each_run(filters.count, [&](const FilterRun& run) { turn_left(filters, run, *r1, true, &halfway); });
   for (size_t i = 0; i < iterations; ++i) {
     // R1 turns W R2 nearest to the signs B: the polar factor of sum (W R2) B' = R1 sum (R1' W R2) B'.
     Matrix rows(r1->rows, r1->rows);
-    for_each_run(filters.count, [&](const Run& run) {
+    for_each_run(filters.count, [&](const FilterRun& run) {
       turn_right(halfway, run, *r2, workspace->turned.data());
       neural_kernels().signs(workspace->turned.data(), run.count * signs.filter_floats(), 0,
                              signs.filter(run.first));
@@ -182,7 +166,7 @@ void optimise_rotation(const Filters& filters, size_t iterations, RotationWorksp
     *r1 = polar_factor(nearest);
     // And R2 turns R1' W: the polar factor of sum (R1' W)' B.
     Matrix columns(r2->rows, r2->rows);
-    for_each_run(filters.count, [&](const Run& run) {
+    for_each_run(filters.count, [&](const FilterRun& run) {
       turn_left(filters, run, *r1, true, &halfway);
       add_inner_of_columns(halfway, run, workspace, &columns);
     });

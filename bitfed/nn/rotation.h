@@ -41,6 +41,8 @@ struct Filters {
 struct RotationWorkspace {
   explicit RotationWorkspace(const Filters& like);
 
+  static constexpr size_t kRun = 8;
+
   Filters halfway;  // turned from one side
   Filters signs;
   Floats turned;            // of some filters
@@ -49,10 +51,24 @@ struct RotationWorkspace {
   std::vector<uint32_t> row_places;
 };
 
-// turned = R1' W R2 of every filter, or back, R1 W R2'.
-void rotate(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
-            Filters* turned);
-void rotate_back(const Filters& filters, const Matrix& r1, const Matrix& r2, RotationWorkspace* workspace,
+// Filters that are worked off together: they stay in the cache.
+struct FilterRun {
+  size_t first;
+  size_t count;
+};
+
+template <typename Body>
+void for_each_run(size_t filters, Body body) {
+  constexpr size_t kMost = RotationWorkspace::kRun;
+  for (size_t first = 0; first < filters; first += kMost)
+    body(FilterRun{first, filters - first < kMost ? filters - first : kMost});
+}
+
+// turned = R1' W R2 of every filter of the run, or back, R1 W R2' (after prepare_way_back).
+void rotate(const Filters& filters, const FilterRun& run, const Matrix& r1, const Matrix& r2,
+            RotationWorkspace* workspace, Filters* turned);
+void prepare_way_back(const Matrix& r2, RotationWorkspace* workspace);
+void rotate_back(const Filters& filters, const FilterRun& run, const Matrix& r1, RotationWorkspace* workspace,
                  Filters* turned);
 
 // The orthogonal matrix nearest to a square one, U V' of its singular value decomposition U S V', by Newton

@@ -116,7 +116,8 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
   RotationWorkspace workspace(filters);
   Filters turned = filters;
   Filters back = filters;
-  rotate(filters, r1, r2, &workspace, &turned);
+  for_each_run(filters.count,
+               [&](const FilterRun& run) { rotate(filters, run, r1, r2, &workspace, &turned); });
   // One element by hand: (R1' W R2)[2][3].
   double expected = 0;
   for (size_t i = 0; i < 18; ++i) {
@@ -125,7 +126,8 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
           static_cast<double>(r1.row(i)[2]) * filters.filter(4)[i * filters.stride + j] * r2.row(j)[3];
   }
   EXPECT_NEAR(turned.filter(4)[2 * turned.stride + 3], expected, 1e-5);
-  rotate_back(turned, r1, r2, &workspace, &back);
+  prepare_way_back(r2, &workspace);
+  for_each_run(filters.count, [&](const FilterRun& run) { rotate_back(turned, run, r1, &workspace, &back); });
   for (size_t r = 0; r < 18; ++r) {
     for (size_t c = 0; c < 16; ++c) {
       const size_t at = r * filters.stride + c;
@@ -138,7 +140,8 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
 double alignment(const Filters& filters, const Matrix& r1, const Matrix& r2) {
   RotationWorkspace workspace(filters);
   Filters turned = filters;
-  rotate(filters, r1, r2, &workspace, &turned);
+  for_each_run(filters.count,
+               [&](const FilterRun& run) { rotate(filters, run, r1, r2, &workspace, &turned); });
   double sum = 0;
   for (size_t f = 0; f < turned.count; ++f) {
     for (size_t r = 0; r < turned.shape.rows; ++r) {
