@@ -8,8 +8,10 @@ constexpr size_t kRotationIterations = 3;
 }  // namespace
 
 BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size_t channels,
-                                     const RotatedOptions& options, const std::string& name)
-    : Convolution(batch, input, channels, name), rotated_(channels, 9 * input.channels, options, name) {}
+                                     const RotatedOptions& options, const std::string& name,
+                                     const ConvolutionKernel& kernel)
+    : Convolution(batch, input, channels, name, kernel),
+      rotated_(channels, kernel.side * kernel.side * input.channels, options, name) {}
 
 void BinaryConvolution::forward(const Images& input, size_t images, Pass pass) {
   rotated_.forward(&weights().values);

@@ -9,7 +9,7 @@ namespace bitfed {
 class BinaryConvolution : public Convolution {
  public:
   BinaryConvolution(size_t batch, const ImageShape& input, size_t channels, const RotatedOptions& options,
-                    const std::string& name);
+                    const std::string& name, const ConvolutionKernel& kernel = {});
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
