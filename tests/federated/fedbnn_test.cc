@@ -5,6 +5,7 @@
 
 #include "bitfed/zoo/network_model.h"
 #include "tests/base/error_text.h"
+#include "tests/federated/dark_and_light.h"
 #include "tests/federated/hand_made.h"
 
 namespace bitfed {
@@ -15,25 +16,6 @@ using ::testing::HasSubstr;
 const std::string kRecipe =
     "rounds = 4\n[model]\nname = \"cnn4\"\nwidth = 16\n[client]\nepochs = 2\nbatch = 8\n[method]\nname = "
     "\"fedbnn\"\n";
-
-Dataset some_images(size_t count) {
-  RandomStream random({8, "images"});
-  Dataset data;
-  data.name = "some";
-  data.height = data.width = 16;
-  data.channels = 1;
-  data.class_names = {"dark", "light"};
-  for (size_t i = 0; i < count; ++i) {
-    data.labels.push_back(static_cast<uint16_t>(i % 2));
-    for (size_t k = 0; k < 256; ++k)
-      data.pixels.push_back(static_cast<uint8_t>(random.below(128) + (i % 2) * 100));
-  }
-  return data;
-}
-
-ClientContext context_of(uint64_t seed) {
-  return {RandomStream({seed, "client"}), {}, [](double) {}, [](uint64_t) {}, {}, {}};
-}
 
 TEST(FedBnnTest, LearnsDarkFromLightAndDeploysBits) {
   for (const char* more : {"", "lambda = false\nbeta = false\n"}) {
