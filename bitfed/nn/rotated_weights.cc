@@ -111,6 +111,10 @@ void RotatedWeights::standardise(Filters* filters, std::vector<float>* deviation
 }
 
 void RotatedWeights::begin_round() {
+  if (options_.rotation == RotationBy::kClientOrthogonal) {
+    r1_.values = polar_factor(r1_.values);
+    r2_.values = polar_factor(r2_.values);
+  }
   for (size_t f = 0; f < server_.count; ++f) {
     const float* local = weights_.values.row(f);
     for_each_place(server_, [&](size_t i, size_t at) { server_.filter(f)[at] = local[i]; });
@@ -121,6 +125,7 @@ void RotatedWeights::begin_round() {
 
 void RotatedWeights::begin_epoch(size_t iterations, double part) {
   surrogate_ = Surrogate::of_weights(part);
+  if (options_.rotation == RotationBy::kServer) return;
   fuse(&standard_);
   standardise(&standard_, &deviations_);
   optimise_rotation(standard_, iterations, &r1_.values, &r2_.values);

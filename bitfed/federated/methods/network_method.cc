@@ -42,18 +42,32 @@ Recipe read_recipe(const MethodContext& context, double learning_rate) {
 
 class PlainDescent : public LocalTraining {
  public:
-  explicit PlainDescent(const LocalContext& context) : network_(*context.network) {}
+  PlainDescent(const NetworkMethod& method, const LocalContext& context)
+      : sends_(method.sends), network_(*context.network) {}
 
   void descend(float rate) override { network_.descend(rate); }
   State upload() override {
     State state;
-    add_parameters(network_.parameters(), parameters_of(network_), &state);
+    for (Parameter* parameter : network_.parameters()) {
+      if (!sends_ || sends_(*parameter)) add_parameters({parameter}, {parameter->numbers()}, &state);
+    }
     return state;
   }
 
  private:
+  std::function<bool(const Parameter&)> sends_;
   Network& network_;
 };
+
+NetworkParameters read_plain_upload(const NetworkMethod& method, const ParameterShapes& shapes,
+                                    const NetworkParameters& broadcast, const State& upload) {
+  NetworkParameters parameters;
+  for (size_t p = 0; p < shapes.size(); ++p) {
+    const bool sent = !method.sends || method.sends(*shapes[p]);
+    parameters.push_back(sent ? read_parameters({shapes[p]}, upload)[0] : broadcast[p]);
+  }
+  return parameters;
+}
 
 // Puts samples into a network, changed where the recipe says so.
 class Loader {
@@ -95,8 +109,9 @@ class Client : public ClientHalf {
     assign_parameters(read_parameters(network.parameters(), broadcast), &network);
     network.begin_round();
     const size_t batches = (samples.size() + recipe_.batch - 1) / recipe_.batch;
-    const auto training =
-        method_.train({&network, batches * recipe_.epochs, round, context.random.substream(2)});
+    const LocalContext local{&network, batches * recipe_.epochs, round, context.random.substream(2)};
+    const std::unique_ptr<LocalTraining> training =
+        method_.train ? method_.train(local) : std::make_unique<PlainDescent>(method_, local);
     train_epochs(round, rate, samples, context, &network, training.get());
     network.end_round();
     for (const std::vector<float>& numbers : parameters_of(network)) {
@@ -151,7 +166,9 @@ class Server : public ServerHalf {
         recipe_(recipe),
         network_(method.make(1, RandomStream({recipe.seed, "network"}))),
         global_(parameters_of(network_)),
-        means_(global_.size()) {}
+        means_(global_.size()) {
+    if (method_.settle) method_.settle(&global_);
+  }
 
   State broadcast(uint32_t round) const override {
     State state = save();
@@ -167,7 +184,9 @@ class Server : public ServerHalf {
     const auto samples = upload.scalar<uint32_t>("samples");
     if (samples == 0)
       throw input_error("{}: tensor 'samples': found 0, expected at least 1", upload.source());
-    const NetworkParameters parameters = method_.read_upload(network_.parameters(), global_, upload);
+    const NetworkParameters parameters =
+        method_.read_upload ? method_.read_upload(network_.parameters(), global_, upload)
+                            : read_plain_upload(method_, network_.parameters(), global_, upload);
     for (const std::vector<float>& numbers : parameters) {
       if (!ExactMean::fits(numbers))
         throw input_error("{}: found a parameter beyond ±{}", upload.source(), ExactMean::kLargest);
@@ -179,6 +198,7 @@ class Server : public ServerHalf {
     if (means_.front().empty()) return;  // nobody answered
     for (size_t i = 0; i < means_.size(); ++i) global_[i] = means_[i].mean();
     means_.assign(global_.size(), ExactMean());
+    if (method_.settle) method_.settle(&global_);
   }
 
   std::unique_ptr<Model> model() const override { return method_.deploy(global_); }
@@ -250,12 +270,6 @@ NetworkMethod real_network_method(const MethodContext& context) {
 }
 
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method) {
-  if (!method.train) {
-    method.train = [](const LocalContext& local) { return std::make_unique<PlainDescent>(local); };
-    method.read_upload = [](const ParameterShapes& shapes, const NetworkParameters&, const State& upload) {
-      return read_parameters(shapes, upload);
-    };
-  }
   const Recipe recipe = read_recipe(context, method.learning_rate);
   return std::make_unique<AveragedNetworks>(std::move(method), recipe);
 }

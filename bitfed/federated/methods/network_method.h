@@ -36,7 +36,11 @@ struct NetworkMethod {
   std::function<Network(size_t batch, const RandomStream& random)> make;
   // The model that the server's parameters are.
   std::function<std::unique_ptr<Model>(const NetworkParameters& parameters)> deploy;
-  // None: plain descent, and all parameters are sent.
+  // Whether clients send a parameter; those that they do not send stay the server's. None: they send all.
+  std::function<bool(const Parameter& parameter)> sends;
+  // What the server does to the parameters that it starts from, and to every new mean. None: nothing.
+  std::function<void(NetworkParameters* parameters)> settle;
+  // None: plain descent.
   std::function<std::unique_ptr<LocalTraining>(const LocalContext& context)> train;
   // The inverse of LocalTraining::upload, given what was broadcast: the client's parameters. An input_error
   // for whatever does not fit.
