@@ -22,6 +22,12 @@ const std::vector<MethodEntry>& methods() {
        "iterative: mean of binarised perceptrons, and a personal one for every client (Fed-Bin-MLP, 2022)",
        make_fed_bin_mlp},
       {"fedbnn", "iterative: mean of binary networks with rotated weights (FedBNN)", make_fedbnn},
+      {"fedbat",
+       "iterative: real-valued networks whose updates are sent as one bit a weight (FedBAT, ICML 2024)",
+       make_fedbat},
+      {"fedmud",
+       "iterative: real-valued networks whose updates are sent as small factors (FedMUD, ICML 2025)",
+       make_fedmud},
       {"fedavg", "iterative: mean of real-valued convolutional networks (FedAvg, AISTATS 2017)", make_fedavg},
   };
   return kMethods;

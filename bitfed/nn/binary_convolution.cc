@@ -8,13 +8,9 @@ namespace {
 
 constexpr size_t kChunkShorts = 65536;  // of gradients that are worked off together: they stay in the cache
 
-ImageShape output_shape(const ImageShape& input, size_t channels, size_t stride) {
-  return {(input.height + stride - 1) / stride, (input.width + stride - 1) / stride, channels, 0};
-}
-
 // Where the patch of every pixel that comes out begins in a batch of images.
 std::vector<uint32_t> patch_places(size_t batch, const ImageShape& input, const ImageShape& output,
-                                   const BinaryConvolution::Kernel& kernel) {
+                                   const ConvolutionKernel& kernel) {
   const size_t corner = input.border - kernel.side / 2;
   std::vector<uint32_t> places;
   places.reserve(batch * output.pixels());
@@ -39,9 +35,9 @@ float fixed_point_factor(float largest, size_t depth) {
 }  // namespace
 
 BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size_t channels,
-                                     const Kernel& kernel, const RotatedOptions& options,
-                                     const std::string& name)
-    : Layer(batch, output_shape(input, channels, kernel.stride)),
+                                     const RotatedOptions& options, const std::string& name,
+                                     const ConvolutionKernel& kernel)
+    : Layer(batch, {kernel.steps(input.height), kernel.steps(input.width), channels, 0}),
       input_(input),
       kernel_(kernel),
       rotated_(channels, kernel.side * kernel.side * input.channels, options, name),
@@ -167,10 +163,11 @@ std::vector<std::vector<float>> BinaryConvolution::deployed() {
 }
 
 BinaryWeightConvolution::BinaryWeightConvolution(size_t batch, const ImageShape& input, size_t channels,
-                                                 const RotatedOptions& options, const std::string& name)
-    : Convolution(batch, input, channels, name),
-      rotated_(channels, 9 * input.channels, options, name),
-      gradient_(channels, 9 * input.channels) {}
+                                                 const RotatedOptions& options, const std::string& name,
+                                                 const ConvolutionKernel& kernel)
+    : Convolution(batch, input, channels, name, kernel),
+      rotated_(channels, kernel.side * kernel.side * input.channels, options, name),
+      gradient_(channels, kernel.side * kernel.side * input.channels) {}
 
 void BinaryWeightConvolution::take_signs() {
   const Matrix& signs = rotated_.forward();

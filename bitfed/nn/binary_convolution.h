@@ -13,14 +13,9 @@ namespace bitfed {
 // largest of the batch. One operand is always a sign, so the sums are exact, and the same on every machine.
 class BinaryConvolution : public Layer {
  public:
-  struct Kernel {
-    size_t side = 3;
-    size_t stride = 1;
-  };
-
   // Channels come in whole lanes.
-  BinaryConvolution(size_t batch, const ImageShape& input, size_t channels, const Kernel& kernel,
-                    const RotatedOptions& options, const std::string& name);
+  BinaryConvolution(size_t batch, const ImageShape& input, size_t channels, const RotatedOptions& options,
+                    const std::string& name, const ConvolutionKernel& kernel = {});
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
@@ -43,7 +38,7 @@ class BinaryConvolution : public Layer {
   void input_gradient(size_t images, float factor, Images* gradient);
 
   ImageShape input_;
-  Kernel kernel_;
+  ConvolutionKernel kernel_;
   RotatedWeights rotated_;
   Matrix by_input_;  // the signs of the weights, or their gradient, a row an input
   Matrix gradient_;  // of the signs, a row a filter
@@ -56,11 +51,12 @@ class BinaryConvolution : public Layer {
   std::vector<uint32_t> places_, paired_places_, spread_places_;
 };
 
-// The same with real inputs, for the first layer of a network: 3 x 3, stride 1.
+// The same with real inputs, for the first layer of a network.
 class BinaryWeightConvolution : public Convolution {
  public:
   BinaryWeightConvolution(size_t batch, const ImageShape& input, size_t channels,
-                          const RotatedOptions& options, const std::string& name);
+                          const RotatedOptions& options, const std::string& name,
+                          const ConvolutionKernel& kernel = {});
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;

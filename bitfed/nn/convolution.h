@@ -6,12 +6,21 @@
 
 namespace bitfed {
 
-// A 3 x 3 convolution of stride 1 without bias, from images with a border of one pixel to as many pixels. The
+struct ConvolutionKernel {
+  size_t side = 3;  // 3, or 1: a pixel by itself
+  size_t stride = 1;
+
+  // Pixels of the output along a side of so many.
+  size_t steps(size_t pixels) const { return (pixels - 1) / stride + 1; }
+};
+
+// A convolution without bias about every pixel, or every stride-th, of images with a border of one pixel. The
 // weights stand by row and column of the kernel, then input channel, then output channel.
 class Convolution : public Layer {
  public:
   // Output channels come in whole lanes, and so do the input's where its gradient will be asked for.
-  Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name);
+  Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name,
+              const ConvolutionKernel& kernel = {});
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
@@ -24,15 +33,28 @@ class Convolution : public Layer {
   Parameter& weights() { return weights_; }
 
  private:
+  // The input's pixels y, y + stride … of x, x + stride …: their gradients are products with the same taps of
+  // the kernel. Of stride 1 there is one phase, all pixels.
+  struct Phase {
+    size_t y, x;
+    size_t height, width;
+    std::vector<size_t> rows, columns;  // of the kernel, the last first
+    std::vector<uint32_t> pixels;       // where the patch of every pixel begins in bordered_
+  };
+
+  Phase make_phase(size_t batch, size_t y, size_t x) const;
   void weight_gradient(const Images& input, size_t images);
   void input_gradient(size_t images, Images* gradient);
+  void phase_gradient(const Phase& phase, size_t images, Images* gradient);
 
   ImageShape input_;
+  ConvolutionKernel kernel_;
   Parameter weights_;
-  std::vector<uint32_t> pixels_;           // where the patch of every pixel of the batch begins
-  std::vector<uint32_t> gradient_pixels_;  // the same in bordered_
-  Images bordered_;                        // the output's gradient with a border
-  Floats turned_;                          // the weights for the way back: by output channel, upside down
+  std::vector<uint32_t> pixels_;  // where the patch of every pixel of the output begins
+  std::vector<Phase> phases_;
+  Images bordered_;      // the output's gradient with a border
+  Floats turned_;        // a phase's weights for the way back: by output channel, upside down
+  Floats phase_pixels_;  // a phase's gradients, where there are several
 };
 
 }  // namespace bitfed

@@ -5,12 +5,25 @@
 
 namespace bitfed {
 
+namespace {
+
+void copy_rows(const Matrix& matrix, std::vector<float>* numbers) {
+  numbers->clear();
+  numbers->reserve(matrix.rows * matrix.columns);
+  for (size_t row = 0; row < matrix.rows; ++row)
+    numbers->insert(numbers->end(), matrix.row(row), matrix.row(row) + matrix.columns);
+}
+
+}  // namespace
+
 std::vector<float> Parameter::numbers() const {
   std::vector<float> result;
-  result.reserve(count());
-  for (size_t row = 0; row < values.rows; ++row)
-    result.insert(result.end(), values.row(row), values.row(row) + values.columns);
+  copy_rows(values, &result);
   return result;
+}
+
+void Parameter::gradient_numbers(std::vector<float>* numbers) const {
+  copy_rows(gradient, numbers);
 }
 
 void Parameter::assign(std::span<const float> numbers) {

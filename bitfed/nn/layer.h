@@ -26,6 +26,7 @@ struct Parameter {
   // Without padding, row by row.
   std::vector<float> numbers() const;
   void assign(std::span<const float> numbers);
+  void gradient_numbers(std::vector<float>* numbers) const;
 };
 
 // Training takes batch norm's statistics from the batch, prediction the running ones.

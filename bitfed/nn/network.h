@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "bitfed/nn/layer.h"
+#include "bitfed/nn/sequence.h"
 
 namespace bitfed {
 
@@ -15,13 +15,14 @@ class Network {
   Network(size_t batch, const ImageShape& input, size_t classes) : input_(batch, input), classes_(classes) {}
 
   // In their order; the first layer takes input(), the last gives `classes` logits (padded).
-  void add(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
+  void add(std::unique_ptr<Layer> layer) { layers_.add(std::move(layer)); }
 
+  // After the last layer was added: fresh parameters.
   void start(const RandomStream& random);
-  std::vector<Parameter*> parameters();
+  const std::vector<Parameter*>& parameters() { return parameters_; }
 
   // The numbers of all parameters as the trained network predicts with them, see Layer.
-  std::vector<std::vector<float>> deployed();
+  std::vector<std::vector<float>> deployed() { return layers_.deployed(); }
 
   size_t batch() const { return input_.batch(); }
   size_t classes() const { return classes_; }
@@ -29,21 +30,20 @@ class Network {
   // Of the first images of input(), as far as labels go: the mean loss, and the gradients of all parameters.
   float differentiate(std::span<const uint16_t> labels);
   // To be called about the work of a client, see Layer.
-  void begin_round();
-  void begin_epoch(double part);
-  void end_round();
+  void begin_round() { layers_.begin_round(); }
+  void begin_epoch(double part) { layers_.begin_epoch(part); }
+  void end_round() { layers_.end_round(); }
   // parameters -= rate * gradient
   void descend(float rate);
   // The logits of an image after this, in its place of the batch.
-  void predict(size_t images);
-  const float* logits(size_t image) const { return layers_.back()->output().row(image, 0); }
+  void predict(size_t images) { layers_.forward(input_, images, Pass::kPrediction); }
+  const float* logits(size_t image) const { return layers_.output().row(image, 0); }
 
  private:
-  void forward(size_t images, Pass pass);
-
   Images input_;
   size_t classes_;
-  std::vector<std::unique_ptr<Layer>> layers_;
+  Sequence layers_;
+  std::vector<Parameter*> parameters_;
   std::vector<float> loss_sums_, loss_margins_;
 };
 

@@ -126,6 +126,10 @@ void RotatedWeights::standardise(const Filters& filters, size_t f, Filters* stan
 }
 
 void RotatedWeights::begin_round() {
+  if (options_.rotation == RotationBy::kClientOrthogonal) {
+    r1_.values = polar_factor(r1_.values);
+    r2_.values = polar_factor(r2_.values);
+  }
   for (size_t f = 0; f < server_.count; ++f) {
     expand(weights_.values.row(f), server_, server_.filter(f));
     standardise(server_, f, &server_standard_);
@@ -134,6 +138,7 @@ void RotatedWeights::begin_round() {
 
 void RotatedWeights::begin_epoch(size_t iterations, double part) {
   surrogate_ = surrogate_of_weights(part);
+  if (options_.rotation == RotationBy::kServer) return;
   for (size_t f = 0; f < fused_.count; ++f) {
     fuse(f);
     standardise(fused_, f, &standard_);

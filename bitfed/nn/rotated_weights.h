@@ -12,9 +12,14 @@ namespace bitfed {
 Surrogate surrogate_of_weights(double part);
 Surrogate surrogate_of_activations(double part);
 
+// Who sets R right: clients at the start of every epoch, from what the server averaged; the same, from the
+// orthogonal matrices nearest to that; or the server alone, and clients leave it as it is.
+enum class RotationBy { kClient, kClientOrthogonal, kServer };
+
 struct RotatedOptions {
   bool lambda = true;  // a learned blend with the server's weights
   bool beta = true;    // a learned pull toward them
+  RotationBy rotation = RotationBy::kClient;
 };
 
 // The latent weights of a binary layer as FedBNN trains them. Of every filter w_local, with w_server what the

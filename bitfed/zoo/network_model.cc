@@ -1,5 +1,7 @@
 #include "bitfed/zoo/network_model.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -52,14 +54,15 @@ NetworkSpec spec_from_state(const State& state, std::string_view source) {
   };
   NetworkSpec spec;
   spec.name = json_text(described, "name", source);
-  if (!is_network(spec.name))
-    throw input_error("{}: field 'name': found '{}', expected cnn4", source, spec.name);
+  const std::vector<std::string>& names = network_names();
+  if (std::find(names.begin(), names.end(), spec.name) == names.end())
+    throw input_error("{}: field 'name': found '{}', expected {}", source, spec.name, fmt::join(names, ", "));
   const nlohmann::json& binary = json_field(described, "binary", source);
   if (!binary.is_boolean()) throw input_error("{}: field 'binary': expected true or false", source);
   spec.binary = binary.get<bool>();
   spec.width = length("width", kLanes, 256);
-  spec.height = length("height", 16, 256);
-  spec.image_width = length("image_width", 16, 256);
+  spec.height = length("height", least_side(spec.name), 256);
+  spec.image_width = length("image_width", least_side(spec.name), 256);
   spec.channels = length("channels", 1, 64);
   spec.classes = length("classes", 1, UINT16_MAX);
   if (spec.width % kLanes != 0)
@@ -73,19 +76,13 @@ NetworkSpec spec_from_state(const State& state, std::string_view source) {
 
 // What a small file claims must not make a large network: its weights are there before one is made.
 void expect_large_tensors(const NetworkSpec& spec, const State& state) {
-  uint64_t channels = spec.channels;
-  for (size_t block = 0; block < 4; ++block) {
-    const uint64_t out = uint64_t{spec.width} << block;
-    const std::string name = fmt::format("blocks.{}.convolution.weights", block);
-    if (spec.binary) {
-      state.expect(name, Dtype::kU8, {(9 * channels * out + 7) / 8});
+  for (const NetworkProduct& product : network_products(spec)) {
+    if (product.sign_weights) {
+      state.expect(product.weights, Dtype::kU8, {(product.inputs * product.outputs + 7) / 8});
     } else {
-      state.expect(name, Dtype::kF32, {9 * channels, out});
+      state.expect(product.weights, Dtype::kF32, {product.inputs, product.outputs});
     }
-    channels = out;
   }
-  const uint64_t inputs = uint64_t{spec.height >> 4} * (spec.image_width >> 4) * channels;
-  state.expect("dense.weights", Dtype::kF32, {inputs, spec.classes});
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "bitfed/zoo/network_zoo.h"
 
-#include <functional>
 #include <map>
 #include <memory>
 
@@ -10,11 +9,12 @@
 #include "bitfed/nn/dense.h"
 #include "bitfed/nn/pooled_norm.h"
 #include "bitfed/nn/sign_activation.h"
+#include "bitfed/zoo/resnet.h"
 
 namespace bitfed {
 namespace {
 
-constexpr size_t kBlocks = 4;
+constexpr size_t kBlocks = 4;  // of cnn4
 
 struct PixelStatistics {
   std::vector<float> mean, deviation;
@@ -34,11 +34,8 @@ PixelStatistics pixel_statistics(const Dataset& prototype) {
   return {std::vector<float>(prototype.channels, 0.5f), std::vector<float>(prototype.channels, 0.5f)};
 }
 
-using MakeConvolution =
-    std::function<std::unique_ptr<Layer>(const ImageShape& input, size_t channels, const std::string& name)>;
-
-Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
-              const MakeConvolution& make_convolution) {
+Network make_cnn4(const NetworkSpec& spec, size_t batch, const RandomStream& random,
+                  const MakeConvolution& make_convolution) {
   ImageShape shape{spec.height, spec.image_width, spec.channels, 1};
   Network network(batch, shape, spec.classes);
   for (size_t block = 0; block < kBlocks; ++block) {
@@ -48,7 +45,7 @@ Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
       network.add(std::make_unique<SignActivation>(batch, shape, 1));
       shape.border = 1;
     }
-    network.add(make_convolution(shape, channels, name + ".convolution"));
+    network.add(make_convolution(shape, channels, name + ".convolution", {}));
     shape = {shape.height, shape.width, channels, 0};
     const Activation activation = spec.binary ? Activation::kHardtanh : Activation::kRelu;
     const size_t border = spec.binary || block + 1 == kBlocks ? 0 : 1;
@@ -60,29 +57,56 @@ Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
   return network;
 }
 
+std::vector<NetworkProduct> cnn4_products(const NetworkSpec& spec) {
+  std::vector<NetworkProduct> products;
+  uint64_t height = spec.height;
+  uint64_t width = spec.image_width;
+  uint64_t channels = spec.channels;
+  for (size_t block = 0; block < kBlocks; ++block) {
+    const uint64_t out = uint64_t{spec.width} << block;
+    products.push_back({"blocks." + std::to_string(block) + ".convolution.weights", 9 * channels, out,
+                        height * width, spec.binary, spec.binary && block > 0});
+    height /= 2;
+    width /= 2;
+    channels = out;
+  }
+  products.push_back({"dense.weights", height * width * channels, spec.classes, 1, false, false});
+  return products;
+}
+
+Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
+              const MakeConvolution& make_convolution) {
+  if (spec.name == "cnn4") return make_cnn4(spec, batch, random, make_convolution);
+  return make_resnet(spec, batch, random, make_convolution);
+}
+
 }  // namespace
 
-bool is_network(const std::string& model) {
-  return model == "cnn4";
+const std::vector<std::string>& network_names() {
+  static const std::vector<std::string> kNames = {"cnn4", "resnet10", "resnet18"};
+  return kNames;
+}
+
+uint32_t least_side(const std::string& name) {
+  return name == "cnn4" ? 1 << kBlocks : 1;
 }
 
 NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool binary) {
   const Config model = recipe.section("model");
-  const std::vector<std::string> names = {"cnn4"};
   NetworkSpec spec;
-  spec.name = model.choice("name", names[0], names);
+  spec.name = model.choice("name", network_names()[0], network_names());
   spec.binary = binary;
-  spec.width = static_cast<uint32_t>(model.integer("width", 32, kLanes, 256));
+  spec.width = static_cast<uint32_t>(model.integer("width", spec.name == "cnn4" ? 32 : 64, kLanes, 256));
   if (spec.width % kLanes != 0)
     throw input_error("{}: found {}, expected a multiple of {}", model.where("width"), spec.width, kLanes);
   if (prototype.is_table()) {
     throw input_error("{}: '{}' is a table, and {} needs images", model.where("name"), prototype.name,
                       spec.name);
   }
-  if (prototype.height >> kBlocks == 0 || prototype.width >> kBlocks == 0) {
-    throw input_error("{}: images of {} x {}, expected at least {} x {} for {} pools of two",
-                      model.where("name"), prototype.height, prototype.width, 1 << kBlocks, 1 << kBlocks,
-                      kBlocks);
+  const uint32_t least = least_side(spec.name);
+  if (prototype.height < least || prototype.width < least) {
+    throw input_error("{}: images of {} x {}, expected at least {} x {} for the pools of {}",
+                      model.where("name"), prototype.height, prototype.width, least, least, spec.name);
   }
   if (prototype.height > 256 || prototype.width > 256) {
     throw input_error("{}: images of {} x {}, expected at most 256 x 256", model.where("name"),
@@ -99,21 +123,25 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool bi
 }
 
 Network make_network(const NetworkSpec& spec, size_t batch, const RandomStream& random) {
-  return build(spec, batch, random, [&](const ImageShape& shape, size_t channels, const std::string& name) {
-    return std::make_unique<Convolution>(batch, shape, channels, name);
-  });
+  return build(spec, batch, random,
+               [&](const ImageShape& shape, size_t channels, const std::string& name,
+                   const ConvolutionKernel& kernel) {
+                 return std::make_unique<Convolution>(batch, shape, channels, name, kernel);
+               });
 }
 
 Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& options, size_t batch,
                              const RandomStream& random) {
-  return build(
-      spec, batch, random,
-      [&](const ImageShape& shape, size_t channels, const std::string& name) -> std::unique_ptr<Layer> {
-        if (shape.channels == spec.channels)
-          return std::make_unique<BinaryWeightConvolution>(batch, shape, channels, options, name);
-        return std::make_unique<BinaryConvolution>(batch, shape, channels, BinaryConvolution::Kernel{},
-                                                   options, name);
-      });
+  return build(spec, batch, random,
+               [&](const ImageShape& shape, size_t channels, const std::string& name,
+                   const ConvolutionKernel& kernel) -> std::unique_ptr<Layer> {
+                 const bool takes_pixels = shape.channels == spec.channels;
+                 if (takes_pixels) {
+                   return std::make_unique<BinaryWeightConvolution>(batch, shape, channels, options, name,
+                                                                    kernel);
+                 }
+                 return std::make_unique<BinaryConvolution>(batch, shape, channels, options, name, kernel);
+               });
 }
 
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network) {
@@ -128,22 +156,19 @@ void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t
   }
 }
 
+std::vector<NetworkProduct> network_products(const NetworkSpec& spec) {
+  return spec.name == "cnn4" ? cnn4_products(spec) : resnet_products(spec);
+}
+
 NetworkOperations network_operations(const NetworkSpec& spec) {
   NetworkOperations operations;
-  uint64_t height = spec.height;
-  uint64_t width = spec.image_width;
-  uint64_t channels = spec.channels;
-  for (size_t block = 0; block < kBlocks; ++block) {
-    const uint64_t out = uint64_t{spec.width} << block;
-    const uint64_t multiply_adds = height * width * 9 * channels * out;
-    if (!spec.binary) operations.real += 2 * multiply_adds;
-    if (spec.binary && block == 0) operations.real += multiply_adds;
-    if (spec.binary && block > 0) operations.binary += multiply_adds;
-    height /= 2;
-    width /= 2;
-    channels = out;
+  for (const NetworkProduct& product : network_products(spec)) {
+    if (product.sign_weights && product.sign_inputs) {
+      operations.binary += product.multiply_adds();
+    } else {
+      operations.real += (product.sign_weights ? 1 : 2) * product.multiply_adds();
+    }
   }
-  operations.real += 2 * height * width * channels * spec.classes;
   return operations;
 }
 

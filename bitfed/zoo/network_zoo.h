@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "bitfed/base/config.h"
 #include "bitfed/data/dataset.h"
+#include "bitfed/nn/convolution.h"
 #include "bitfed/nn/network.h"
 #include "bitfed/nn/rotated_weights.h"
 
@@ -14,7 +17,7 @@ namespace bitfed {
 // A convolutional network by name: what a recipe's [model] says and the data adds.
 struct NetworkSpec {
   std::string name = "cnn4";
-  bool binary = false;  // weights of the convolutions and the inputs of all but the first are signs
+  bool binary = false;  // weights and inputs of convolutions are signs, but for the first's, see below
   uint32_t width = 32;  // channels of the first layer
   uint32_t height = 0;  // of the images
   uint32_t image_width = 0;
@@ -26,16 +29,20 @@ struct NetworkSpec {
   bool operator==(const NetworkSpec&) const = default;
 };
 
-// Whether the recipe's model is one of these.
-bool is_network(const std::string& model);
+// The names of all networks, in the order they are shown.
+const std::vector<std::string>& network_names();
 
-// Reads [model] name and width. An input_error for tables, and for images too small for the pools.
+// The lowest height and width of an image that leaves something to the last layer.
+uint32_t least_side(const std::string& name);
+
+// Reads [model] name and width. An input_error for tables, and for images too small for the network.
 NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool binary);
 
 // The network as it is deployed, its parameters fresh; a real one can be trained as it is.
 //   cnn4: four times [convolution 3 x 3, batch norm, ReLU, max pool], each twice as wide as the one before,
-//   then a dense layer without bias. Binary: hardtanh for ReLU, and every convolution but the first takes the
-//   signs of its inputs.
+//   then a dense layer without bias. Binary: hardtanh for ReLU, the weights are signs, and every convolution
+//   but the first takes the signs of its inputs.
+//   resnet10, resnet18: see zoo/resnet.h.
 Network make_network(const NetworkSpec& spec, size_t batch, const RandomStream& random);
 
 // A binary network while it is trained, with rotated weights. Its deployed() numbers are the parameters of
@@ -46,6 +53,22 @@ Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& opti
 // Puts an image into its place of the batch.
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network);
 
+// A product with a matrix of weights, `inputs` x `outputs`, in so many places of an image: a convolution or a
+// dense layer.
+struct NetworkProduct {
+  std::string weights;  // the tensor's name
+  uint64_t inputs;
+  uint64_t outputs;
+  uint64_t places;
+  bool sign_weights;
+  bool sign_inputs;
+
+  uint64_t multiply_adds() const { return inputs * outputs * places; }
+};
+
+// All of them, in order.
+std::vector<NetworkProduct> network_products(const NetworkSpec& spec);
+
 // Operations of one prediction: real ones by the papers' count, two for each multiply-add of convolutions and
 // dense layers (one where the weight is a sign), and one-bit ones where both factors are signs.
 struct NetworkOperations {
@@ -53,5 +76,9 @@ struct NetworkOperations {
   uint64_t binary = 0;
 };
 NetworkOperations network_operations(const NetworkSpec& spec);
+
+// How a network's builder makes its convolutions: with weights as they are deployed, or rotated.
+using MakeConvolution = std::function<std::unique_ptr<Layer>(
+    const ImageShape& input, size_t channels, const std::string& name, const ConvolutionKernel& kernel)>;
 
 }  // namespace bitfed

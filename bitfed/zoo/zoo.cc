@@ -16,6 +16,8 @@ const std::vector<ModelEntry>& models() {
       {"mlp", "multilayer perceptron with batch norm, weights and activations of one bit; for tables"},
       {"cnn4",
        "four 3 x 3 convolutions with batch norm and pooling, and a dense layer; binary or real, for images"},
+      {"resnet10", "residual network of four blocks for small images, binary or real"},
+      {"resnet18", "residual network of eight blocks for small images, binary or real"},
   };
   return kModels;
 }

@@ -6,6 +6,7 @@
 
 #include "bitfed/zoo/network_model.h"
 #include "tests/base/error_text.h"
+#include "tests/federated/dark_and_light.h"
 #include "tests/federated/hand_made.h"
 
 namespace bitfed {
@@ -17,27 +18,8 @@ constexpr const char* kRecipe =
     "[model]\nname = \"cnn4\"\nwidth = 16\n[method]\nname = \"fedavg\"\n[client]\nepochs = 2\nbatch = 8\n"
     "halve_from = 3\nhalve_every = 2\n";
 
-Dataset some_images(size_t count) {
-  RandomStream random({8, "images"});
-  Dataset data;
-  data.name = "some";
-  data.height = data.width = 16;
-  data.channels = 1;
-  data.class_names = {"dark", "light"};
-  for (size_t i = 0; i < count; ++i) {
-    data.labels.push_back(static_cast<uint16_t>(i % 2));
-    for (size_t k = 0; k < 256; ++k)
-      data.pixels.push_back(static_cast<uint8_t>(random.below(128) + (i % 2) * 100));
-  }
-  return data;
-}
-
 NetworkSpec spec() {
   return read_network(Config::parse(kRecipe, "recipe.toml"), some_images(0), false);
-}
-
-ClientContext context_of(uint64_t seed) {
-  return {RandomStream({seed, "client"}), {}, [](double) {}, [](uint64_t) {}, {}, {}};
 }
 
 NetworkParameters all_at(float value) {
@@ -170,6 +152,60 @@ TEST(FedAvgTest, SingleImages) {
         method->make_client()->train(server->broadcast(1), some_images(count), context_of(1));
     EXPECT_NO_THROW(server->accept(0, upload)) << count;
   }
+}
+
+// A class that nobody has is never predicted, and no number stops being one.
+TEST(FedAvgTest, AClassAbsentEverywhere) {
+  Dataset prototype = some_images(0);
+  prototype.class_names.push_back("absent");
+  const auto method = hand_made::method_of(kRecipe, prototype, 3);
+  const auto server = method->make_server();
+  Dataset data = some_images(40);
+  data.class_names = prototype.class_names;
+  for (uint32_t round = 1; round <= 3; ++round) {
+    server->accept(0, method->make_client()->train(server->broadcast(round), data, context_of(round)));
+    server->finish_round(round);
+  }
+  ThreadPool pool(1);
+  EXPECT_EQ(predict(*server->model(), data, pool), data.labels);
+}
+
+// A rate at which float overflows within a client's round.
+TEST(FedAvgTest, AnInfiniteLossIsSaid) {
+  const auto method = hand_made::method_of(kRecipe, some_images(0));
+  const State usual = method->make_server()->broadcast(1);
+  State broadcast;
+  for (const Tensor& tensor : usual.tensors()) {
+    if (tensor.name != "learning_rate") broadcast.add(tensor);
+  }
+  broadcast.add_scalar<float>("learning_rate", 1e30f);
+  const std::string said =
+      error_text([&] { method->make_client()->train(broadcast, some_images(40), context_of(1)); },
+                 Error::Kind::kFailure);
+  EXPECT_THAT(said, HasSubstr("training diverged"));
+  EXPECT_THAT(said, HasSubstr("lower client.learning_rate (now 1e+30)"));
+}
+
+// A round that nobody answered leaves the model as it was.
+TEST(FedAvgTest, ARoundWithoutUploads) {
+  const auto server = hand_made::method_of(kRecipe, some_images(0))->make_server();
+  server->accept(0, upload_of(0.25f, 1));
+  server->finish_round(1);
+  const State before = server->save();
+  server->finish_round(2);
+  EXPECT_EQ(server->save(), before);
+}
+
+TEST(FedAvgTest, AugmentedTheSameTwice) {
+  const auto plain = hand_made::method_of(kRecipe, some_images(0));
+  const auto augmented =
+      hand_made::method_of(std::string(kRecipe) + "augment = \"crop-flip\"\n", some_images(0));
+  const State broadcast = plain->make_server()->broadcast(1);
+  const auto upload = [&](const Method& method) {
+    return method.make_client()->train(broadcast, some_images(17), context_of(4));
+  };
+  EXPECT_EQ(upload(*augmented), upload(*augmented));
+  EXPECT_NE(upload(*augmented), upload(*plain));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "bitfed/zoo/network_model.h"
 #include "tests/base/error_text.h"
+#include "tests/federated/dark_and_light.h"
 #include "tests/federated/hand_made.h"
 
 namespace bitfed {
@@ -16,27 +17,9 @@ const std::string kRecipe =
     "rounds = 4\n[model]\nname = \"cnn4\"\nwidth = 16\n[client]\nepochs = 2\nbatch = 8\n[method]\nname = "
     "\"fedbnn\"\n";
 
-Dataset some_images(size_t count) {
-  RandomStream random({8, "images"});
-  Dataset data;
-  data.name = "some";
-  data.height = data.width = 16;
-  data.channels = 1;
-  data.class_names = {"dark", "light"};
-  for (size_t i = 0; i < count; ++i) {
-    data.labels.push_back(static_cast<uint16_t>(i % 2));
-    for (size_t k = 0; k < 256; ++k)
-      data.pixels.push_back(static_cast<uint8_t>(random.below(128) + (i % 2) * 100));
-  }
-  return data;
-}
-
-ClientContext context_of(uint64_t seed) {
-  return {RandomStream({seed, "client"}), {}, [](double) {}, [](uint64_t) {}, {}, {}};
-}
-
 TEST(FedBnnTest, LearnsDarkFromLightAndDeploysBits) {
-  for (const char* more : {"", "lambda = false\nbeta = false\n"}) {
+  for (const char* more :
+       {"", "lambda = false\nbeta = false\n", "rotation = \"orthogonal\"\n", "rotation = \"server\"\n"}) {
     const auto method = hand_made::method_of(kRecipe + more, some_images(0), 3);
     const auto server = method->make_server();
     const Dataset data = some_images(40);
@@ -70,6 +53,58 @@ TEST(FedBnnTest, WhatIsSent) {
   EXPECT_FALSE(without.has("blocks.0.convolution.lambda"));
   EXPECT_FALSE(without.has("blocks.0.convolution.gamma"));
   EXPECT_TRUE(without.has("blocks.0.convolution.theta"));
+}
+
+// The largest number of R'R - I.
+double off_orthogonal(const std::vector<float>& r, size_t size) {
+  double most = 0;
+  for (size_t i = 0; i < size; ++i) {
+    for (size_t j = 0; j < size; ++j) {
+      double sum = i == j ? -1 : 0;
+      for (size_t k = 0; k < size; ++k) sum += double{r[k * size + i]} * r[k * size + j];
+      most = std::max(most, std::fabs(sum));
+    }
+  }
+  return most;
+}
+
+// Where the server computes the rotations, clients send none, and what it broadcasts is orthogonal.
+TEST(FedBnnTest, RotationAtTheServer) {
+  const auto method = hand_made::method_of(kRecipe + "rotation = \"server\"\n", some_images(0), 3);
+  const auto server = method->make_server();
+  const auto rotation = [&](uint32_t round) {
+    return server->broadcast(round).values<float>("blocks.1.convolution.r1", {12, 12});
+  };
+  const std::vector<float> first = rotation(1);
+  for (uint32_t client = 0; client < 2; ++client) {
+    const State upload =
+        method->make_client()->train(server->broadcast(1), some_images(40), context_of(client));
+    EXPECT_FALSE(upload.has("blocks.1.convolution.r1"));
+    EXPECT_FALSE(upload.has("blocks.3.convolution.r2"));
+    EXPECT_TRUE(upload.has("blocks.1.convolution.theta"));
+    server->accept(client, upload);
+  }
+  server->finish_round(1);
+  EXPECT_NE(rotation(2), first);
+  EXPECT_LT(off_orthogonal(rotation(2), 12), 1e-3);
+}
+
+// The mean of two rotations is none; made orthogonal, clients begin elsewhere.
+TEST(FedBnnTest, OrthogonalAtTheStartOfARound) {
+  const auto plain = hand_made::method_of(kRecipe, some_images(0), 3);
+  const auto orthogonal = hand_made::method_of(kRecipe + "rotation = \"orthogonal\"\n", some_images(0), 3);
+  const auto server = plain->make_server();
+  for (uint32_t client = 0; client < 2; ++client) {
+    server->accept(client,
+                   plain->make_client()->train(server->broadcast(1), some_images(40), context_of(client)));
+  }
+  server->finish_round(1);
+  const State broadcast = server->broadcast(2);
+  EXPECT_GT(off_orthogonal(broadcast.values<float>("blocks.1.convolution.r1", {12, 12}), 12), 1e-3);
+  const auto upload = [&](const Method& method) {
+    return method.make_client()->train(broadcast, some_images(16), context_of(9));
+  };
+  EXPECT_NE(upload(*plain), upload(*orthogonal));
 }
 
 TEST(FedBnnTest, TheSameTwice) {

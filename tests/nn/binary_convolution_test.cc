@@ -30,7 +30,7 @@ float random_sign(RandomStream* random) {
 
 Tried run(const Case& c) {
   const ImageShape shape{c.height, c.width, c.in, 1};
-  BinaryConvolution layer(c.images, shape, c.out, {c.side, c.stride}, {.lambda = false, .beta = false}, "x");
+  BinaryConvolution layer(c.images, shape, c.out, {.lambda = false, .beta = false}, "x", {c.side, c.stride});
   layer.start(RandomStream({1, "start"}));
   layer.begin_round();
   Tried tried{Images(c.images, shape), {}, {}, Images(c.images, shape.without_border()), {}, {}};
@@ -109,7 +109,7 @@ TEST(BinaryConvolutionTest, AgreesWithPlainLoops) {
 
 TEST(BinaryConvolutionTest, NoGradientGivesNoGradient) {
   const ImageShape shape{2, 2, 16, 1};
-  BinaryConvolution layer(1, shape, 16, {}, {}, "x");
+  BinaryConvolution layer(1, shape, 16, {}, "x");
   layer.start(RandomStream({1, "start"}));
   layer.begin_round();
   const Images input(1, shape);

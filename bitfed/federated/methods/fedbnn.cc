@@ -1,7 +1,8 @@
 // FedBNN ("Federated learning with binary neural networks: competitive accuracy at a fraction of the cost"):
 // FedAvg of networks whose convolutions are binary while they are trained, their weights turned before the
 // sign. The clients send latent weights, rotations, angles, norms and the dense layer; the server averages
-// them all, the rotations too, which the next epoch sets right.
+// them all, the rotations too, which the next epoch sets right. Of the paper's two other ways (Table 2) one
+// makes the mean of rotations orthogonal first, the other has the server compute them and clients send none.
 
 #include <fmt/format.h>
 
@@ -10,11 +11,38 @@
 
 namespace bitfed {
 
+namespace {
+
+RotationBy rotation_named(const std::string& name) {
+  if (name == "client") return RotationBy::kClient;
+  return name == "orthogonal" ? RotationBy::kClientOrthogonal : RotationBy::kServer;
+}
+
+bool is_rotation(const Parameter& parameter) {
+  return parameter.name.ends_with(".r1") || parameter.name.ends_with(".r2");
+}
+
+// Turns R toward the weights, as a client does at the start of an epoch.
+void rotate_at_server(const NetworkSpec& spec, RotatedOptions options, NetworkParameters* parameters) {
+  options.rotation = RotationBy::kClient;
+  Network network = make_rotated_network(spec, options, 1, RandomStream({.purpose = "replaced"}));
+  assign_parameters(*parameters, &network);
+  network.begin_round();
+  network.begin_epoch(0);
+  *parameters = parameters_of(network);
+}
+
+}  // namespace
+
 std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
   const Config section = context.recipe.section("method");
-  const RotatedOptions options{.lambda = section.flag("lambda", true), .beta = section.flag("beta", true)};
+  const std::vector<std::string> rotations = {"client", "orthogonal", "server"};
+  const std::string rotation = section.choice("rotation", rotations[0], rotations);
+  const RotatedOptions options{.lambda = section.flag("lambda", true),
+                               .beta = section.flag("beta", true),
+                               .rotation = rotation_named(rotation)};
   NetworkMethod method;
-  method.key = fmt::format("fedbnn lambda={} beta={}", options.lambda, options.beta);
+  method.key = fmt::format("fedbnn lambda={} beta={} rotation={}", options.lambda, options.beta, rotation);
   method.spec = read_network(context.recipe, context.prototype, true);
   method.make = [spec = method.spec, options](size_t batch, const RandomStream& random) {
     return make_rotated_network(spec, options, batch, random);
@@ -25,6 +53,12 @@ std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
     network.begin_round();
     return std::make_unique<NetworkModel>(spec, network.deployed());
   };
+  if (options.rotation == RotationBy::kServer) {
+    method.sends = [](const Parameter& parameter) { return !is_rotation(parameter); };
+    method.settle = [spec = method.spec, options](NetworkParameters* parameters) {
+      rotate_at_server(spec, options, parameters);
+    };
+  }
   method.notes = {
       "one rotation for all filters of a layer, each filter turned by itself; the paper's text turns the "
       "layer "

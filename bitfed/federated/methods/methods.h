@@ -9,7 +9,9 @@ namespace bitfed {
 
 std::unique_ptr<Method> make_fed_bin_mlp(const MethodContext& context);
 std::unique_ptr<Method> make_fedavg(const MethodContext& context);
+std::unique_ptr<Method> make_fedbat(const MethodContext& context);
 std::unique_ptr<Method> make_fedbnn(const MethodContext& context);
+std::unique_ptr<Method> make_fedmud(const MethodContext& context);
 std::unique_ptr<Method> make_fedtm(const MethodContext& context);
 std::unique_ptr<Method> make_fedtm_bank(const MethodContext& context);
 std::unique_ptr<Method> make_fedtmos(const MethodContext& context);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "bitfed/base/error.h"
+#include "bitfed/data/augmentation.h"
 #include "bitfed/federated/exact_mean.h"
 
 namespace bitfed {
@@ -18,22 +19,80 @@ struct Recipe {
   double rate = 0.1;
   uint32_t halve_from = 200;  // the round from which on the rate is halved, at once and
   uint32_t halve_every = 50;  // after each so many rounds more
+  Augmentation augmentation = Augmentation::kNone;
   uint32_t rounds = kDefaultRounds;
   uint64_t seed = 0;
 };
 
-Recipe read_recipe(const MethodContext& context) {
+Recipe read_recipe(const MethodContext& context, double learning_rate) {
   Recipe recipe;
   recipe.seed = context.seed;
   recipe.rounds = static_cast<uint32_t>(context.recipe.integer("rounds", kDefaultRounds, 1));
   const Config client = context.recipe.section("client");
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 5, 1, 100000));
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 64, 1, 4096));
-  recipe.rate = client.number("learning_rate", 0.1, 1e-9, 1000);
+  recipe.rate = client.number("learning_rate", learning_rate, 1e-9, 1000);
   recipe.halve_from = static_cast<uint32_t>(client.integer("halve_from", 200, 1));
   recipe.halve_every = static_cast<uint32_t>(client.integer("halve_every", 50, 1));
+  const std::vector<std::string> augmentations = {"none", "crop-flip"};
+  if (client.choice("augment", "none", augmentations) == "crop-flip")
+    recipe.augmentation = Augmentation::kCropFlip;
   return recipe;
 }
+
+class PlainDescent : public LocalTraining {
+ public:
+  PlainDescent(const NetworkMethod& method, const LocalContext& context)
+      : sends_(method.sends), network_(*context.network) {}
+
+  void descend(float rate) override { network_.descend(rate); }
+  State upload() override {
+    State state;
+    for (Parameter* parameter : network_.parameters()) {
+      if (!sends_ || sends_(*parameter)) add_parameters({parameter}, {parameter->numbers()}, &state);
+    }
+    return state;
+  }
+
+ private:
+  std::function<bool(const Parameter&)> sends_;
+  Network& network_;
+};
+
+NetworkParameters read_plain_upload(const NetworkMethod& method, const ParameterShapes& shapes,
+                                    const NetworkParameters& broadcast, const State& upload) {
+  NetworkParameters parameters;
+  for (size_t p = 0; p < shapes.size(); ++p) {
+    const bool sent = !method.sends || method.sends(*shapes[p]);
+    parameters.push_back(sent ? read_parameters({shapes[p]}, upload)[0] : broadcast[p]);
+  }
+  return parameters;
+}
+
+// Puts samples into a network, changed where the recipe says so.
+class Loader {
+ public:
+  Loader(const NetworkSpec& spec, const Dataset& samples, Augmentation augmentation,
+         const RandomStream& random)
+      : spec_(spec), samples_(samples), augmentation_(augmentation), random_(random) {}
+
+  void load(uint32_t sample, size_t place, Network* network) {
+    std::span<const uint8_t> pixels = samples_.image(sample);
+    if (augmentation_ == Augmentation::kCropFlip) {
+      moved_.resize(pixels.size());
+      move_image(samples_, pixels, ImageMove::draw(&random_), moved_);
+      pixels = moved_;
+    }
+    load_image(spec_, pixels, place, network);
+  }
+
+ private:
+  const NetworkSpec& spec_;
+  const Dataset& samples_;
+  Augmentation augmentation_;
+  RandomStream random_;
+  std::vector<uint8_t> moved_;
+};
 
 class Client : public ClientHalf {
  public:
@@ -47,27 +106,29 @@ class Client : public ClientHalf {
       throw input_error("tensor 'round': found {}, expected 1 to {}", round, recipe_.rounds);
     Network network =
         method_.make(std::min<size_t>(recipe_.batch, samples.size()), RandomStream({.purpose = "replaced"}));
-    const ParameterShapes shapes = network.parameters();
-    assign_parameters(read_parameters(shapes, broadcast), &network);
+    assign_parameters(read_parameters(network.parameters(), broadcast), &network);
     network.begin_round();
-    train_epochs(round, rate, samples, context, &network);
+    const size_t batches = (samples.size() + recipe_.batch - 1) / recipe_.batch;
+    const LocalContext local{&network, batches * recipe_.epochs, round, context.random.substream(2)};
+    const std::unique_ptr<LocalTraining> training =
+        method_.train ? method_.train(local) : std::make_unique<PlainDescent>(method_, local);
+    train_epochs(round, rate, samples, context, &network, training.get());
     network.end_round();
-    const NetworkParameters parameters = parameters_of(network);
-    for (const std::vector<float>& numbers : parameters) {
+    for (const std::vector<float>& numbers : parameters_of(network)) {
       if (!ExactMean::fits(numbers)) throw diverged(rate);
     }
-    State upload;
+    State upload = training->upload();
     upload.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples.size()));
-    add_parameters(shapes, parameters, &upload);
     return upload;
   }
 
  private:
   void train_epochs(uint32_t round, float rate, const Dataset& samples, const ClientContext& context,
-                    Network* network) const {
+                    Network* network, LocalTraining* training) const {
     std::vector<uint32_t> order(samples.size());
     std::iota(order.begin(), order.end(), 0u);
     RandomStream random = context.random.substream(0);
+    Loader loader(method_.spec, samples, recipe_.augmentation, context.random.substream(1));
     std::vector<uint16_t> labels;
     for (uint32_t epoch = 0; epoch < recipe_.epochs; ++epoch) {
       network->begin_epoch((round - 1 + static_cast<double>(epoch) / recipe_.epochs) / recipe_.rounds);
@@ -77,11 +138,12 @@ class Client : public ClientHalf {
         const size_t images = std::min<size_t>(recipe_.batch, order.size() - first);
         labels.resize(images);
         for (size_t i = 0; i < images; ++i) {
-          load_image(method_.spec, samples.image(order[first + i]), i, network);
+          loader.load(order[first + i], i, network);
           labels[i] = samples.labels[order[first + i]];
         }
+        training->before_step();
         if (!std::isfinite(network->differentiate(labels))) throw diverged(rate);
-        network->descend(rate);
+        training->descend(rate);
       }
       context.trained(samples.size());
       context.progress((epoch + 1.0) / recipe_.epochs);
@@ -104,7 +166,9 @@ class Server : public ServerHalf {
         recipe_(recipe),
         network_(method.make(1, RandomStream({recipe.seed, "network"}))),
         global_(parameters_of(network_)),
-        means_(global_.size()) {}
+        means_(global_.size()) {
+    if (method_.settle) method_.settle(&global_);
+  }
 
   State broadcast(uint32_t round) const override {
     State state = save();
@@ -120,7 +184,9 @@ class Server : public ServerHalf {
     const auto samples = upload.scalar<uint32_t>("samples");
     if (samples == 0)
       throw input_error("{}: tensor 'samples': found 0, expected at least 1", upload.source());
-    const NetworkParameters parameters = read_parameters(network_.parameters(), upload);
+    const NetworkParameters parameters =
+        method_.read_upload ? method_.read_upload(network_.parameters(), global_, upload)
+                            : read_plain_upload(method_, network_.parameters(), global_, upload);
     for (const std::vector<float>& numbers : parameters) {
       if (!ExactMean::fits(numbers))
         throw input_error("{}: found a parameter beyond ±{}", upload.source(), ExactMean::kLargest);
@@ -129,8 +195,10 @@ class Server : public ServerHalf {
   }
 
   void finish_round(uint32_t /*round*/) override {
+    if (means_.front().empty()) return;  // nobody answered
     for (size_t i = 0; i < means_.size(); ++i) global_[i] = means_[i].mean();
     means_.assign(global_.size(), ExactMean());
+    if (method_.settle) method_.settle(&global_);
   }
 
   std::unique_ptr<Model> model() const override { return method_.deploy(global_); }
@@ -174,8 +242,36 @@ class AveragedNetworks : public Method {
 
 }  // namespace
 
+bool is_product_weights(const Parameter& parameter) {
+  return parameter.name.ends_with(".weights");
+}
+
+void start_small(const RandomStream& random, Network* network) {
+  for (size_t p = 0; p < network->parameters().size(); ++p) {
+    Parameter& parameter = *network->parameters()[p];
+    if (!is_product_weights(parameter)) continue;
+    RandomStream draws = random.substream(p);
+    std::vector<float> numbers(parameter.count());
+    for (float& number : numbers) number = static_cast<float>(0.01 * draws.normal());
+    parameter.assign(numbers);
+  }
+}
+
+NetworkMethod real_network_method(const MethodContext& context) {
+  NetworkMethod method;
+  method.spec = read_network(context.recipe, context.prototype, false);
+  method.make = [spec = method.spec](size_t batch, const RandomStream& random) {
+    return make_network(spec, batch, random);
+  };
+  method.deploy = [spec = method.spec](const NetworkParameters& parameters) {
+    return std::make_unique<NetworkModel>(spec, parameters);
+  };
+  return method;
+}
+
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method) {
-  return std::make_unique<AveragedNetworks>(std::move(method), read_recipe(context));
+  const Recipe recipe = read_recipe(context, method.learning_rate);
+  return std::make_unique<AveragedNetworks>(std::move(method), recipe);
 }
 
 }  // namespace bitfed

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "bitfed/nn/layer.h"
+
+namespace bitfed {
+
+// The mean of every channel over all pixels of an image.
+class AveragePool : public Layer {
+ public:
+  AveragePool(size_t batch, const ImageShape& input);
+
+  void forward(const Images& input, size_t images, Pass pass) override;
+  void backward(const Images& input, size_t images, Images* input_gradient) override;
+};
+
+}  // namespace bitfed

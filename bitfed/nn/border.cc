@@ -1,0 +1,26 @@
+#include "bitfed/nn/border.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace bitfed {
+
+Border::Border(size_t batch, const ImageShape& input, size_t border)
+    : Layer(batch, {input.height, input.width, input.channels, border}) {
+  assert(input.border == 0);
+}
+
+void Border::forward(const Images& input, size_t images, Pass /*pass*/) {
+  const ImageShape& shape = input.shape();
+  for (size_t image = 0; image < images; ++image) {
+    for (size_t y = 0; y < shape.height; ++y)
+      std::copy_n(input.row(image, y), shape.row_floats(), output_.row(image, y));
+  }
+}
+
+void Border::backward(const Images& /*input*/, size_t images, Images* input_gradient) {
+  std::copy_n(output_gradient_.data(), images * output_gradient_.shape().image_floats(),
+              input_gradient->data());
+}
+
+}  // namespace bitfed

@@ -1,0 +1,105 @@
+#include "bitfed/nn/residual_block.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace bitfed {
+namespace {
+
+void add(const float* x, size_t count, float* sum) {
+  for (size_t i = 0; i < count; ++i) sum[i] += x[i];
+}
+
+}  // namespace
+
+ResidualBlock::ResidualBlock(size_t batch, const ImageShape& output, Activation activation,
+                             std::unique_ptr<Layer> entry, Sequence path, Sequence shortcut)
+    : Layer(batch, output),
+      activation_(activation),
+      entry_(std::move(entry)),
+      path_(std::move(path)),
+      shortcut_(std::move(shortcut)) {
+  assert(activation == Activation::kRelu || activation == Activation::kHardtanh);
+  assert(path_.output().shape() == output);
+  if (shortcut_.empty()) return;
+  assert(shortcut_.output().shape() == output);
+  shortcut_gradient_ = Images(batch, entry_->output().shape().without_border());
+}
+
+void ResidualBlock::forward(const Images& input, size_t images, Pass pass) {
+  entry_->forward(input, images, pass);
+  path_.forward(entry_->output(), images, pass);
+  if (!shortcut_.empty()) shortcut_.forward(entry_->output(), images, pass);
+  const float* a = path_.output().data();
+  const float* b = shortcut_output(input).data();
+  float* out = output_.data();
+  const size_t count = images * output_.shape().image_floats();
+  if (activation_ == Activation::kRelu) {
+    for (size_t i = 0; i < count; ++i) out[i] = std::max(a[i] + b[i], 0.0f);
+  } else {
+    for (size_t i = 0; i < count; ++i) out[i] = std::clamp(a[i] + b[i], -1.0f, 1.0f);
+  }
+}
+
+void ResidualBlock::pass_back(const Images& input, size_t count) {
+  const float* a = path_.output().data();
+  const float* b = shortcut_output(input).data();
+  float* gradient = output_gradient_.data();
+  if (activation_ == Activation::kRelu) {
+    for (size_t i = 0; i < count; ++i) gradient[i] = a[i] + b[i] > 0 ? gradient[i] : 0.0f;
+  } else {
+    for (size_t i = 0; i < count; ++i) gradient[i] = std::fabs(a[i] + b[i]) <= 1 ? gradient[i] : 0.0f;
+  }
+}
+
+void ResidualBlock::backward(const Images& input, size_t images, Images* input_gradient) {
+  const size_t count = images * output_.shape().image_floats();
+  pass_back(input, count);
+  std::copy_n(output_gradient_.data(), count, path_.output_gradient().data());
+  path_.backward(entry_->output(), images, &entry_->output_gradient());
+  if (!shortcut_.empty()) {
+    std::copy_n(output_gradient_.data(), count, shortcut_.output_gradient().data());
+    shortcut_.backward(entry_->output(), images, &shortcut_gradient_);
+    add(shortcut_gradient_.data(), images * shortcut_gradient_.shape().image_floats(),
+        entry_->output_gradient().data());
+  }
+  entry_->backward(input, images, input_gradient);
+  if (shortcut_.empty()) add(output_gradient_.data(), count, input_gradient->data());
+}
+
+std::vector<Parameter*> ResidualBlock::parameters() {
+  std::vector<Parameter*> all = path_.parameters();
+  const std::vector<Parameter*> more = shortcut_.parameters();
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+void ResidualBlock::start(RandomStream random) {
+  path_.start(random.substream(0));
+  shortcut_.start(random.substream(1));
+}
+
+void ResidualBlock::begin_round() {
+  path_.begin_round();
+  shortcut_.begin_round();
+}
+
+void ResidualBlock::begin_epoch(double part) {
+  entry_->begin_epoch(part);
+  path_.begin_epoch(part);
+  shortcut_.begin_epoch(part);
+}
+
+void ResidualBlock::end_round() {
+  path_.end_round();
+  shortcut_.end_round();
+}
+
+std::vector<std::vector<float>> ResidualBlock::deployed() {
+  std::vector<std::vector<float>> all = path_.deployed();
+  for (std::vector<float>& numbers : shortcut_.deployed()) all.push_back(std::move(numbers));
+  return all;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "bitfed/nn/layer.h"
+
+namespace bitfed {
+
+// Layers one behind the other. Functions of the same name as a Layer's are as there, for all of them.
+class Sequence {
+ public:
+  void add(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
+  bool empty() const { return layers_.empty(); }
+
+  void forward(const Images& input, size_t images, Pass pass);
+  void backward(const Images& input, size_t images, Images* input_gradient);
+  std::vector<Parameter*> parameters() const;
+  void start(const RandomStream& random);  // each layer from a stream of its own
+  void begin_round();
+  void begin_epoch(double part);
+  void end_round();
+  std::vector<std::vector<float>> deployed();
+
+  // The last layer's.
+  const Images& output() const { return layers_.back()->output(); }
+  Images& output_gradient() { return layers_.back()->output_gradient(); }
+
+ private:
+  std::vector<std::unique_ptr<Layer>> layers_;
+};
+
+}  // namespace bitfed

@@ -1,0 +1,127 @@
+#include "bitfed/zoo/resnet.h"
+
+#include "bitfed/nn/average_pool.h"
+#include "bitfed/nn/batch_norm.h"
+#include "bitfed/nn/border.h"
+#include "bitfed/nn/dense.h"
+#include "bitfed/nn/residual_block.h"
+#include "bitfed/nn/sign_activation.h"
+
+namespace bitfed {
+namespace {
+
+constexpr size_t kStages = 4;
+
+struct Block {
+  std::string name;
+  size_t in, out;
+  size_t stride;
+
+  bool has_shortcut() const { return stride != 1 || in != out; }
+};
+
+std::vector<Block> blocks_of(const NetworkSpec& spec) {
+  const size_t a_stage = spec.name == "resnet10" ? 1 : 2;
+  std::vector<Block> blocks;
+  size_t channels = spec.width;
+  for (size_t i = 0; i < kStages * a_stage; ++i) {
+    const size_t stage = i / a_stage;
+    const size_t out = size_t{spec.width} << stage;
+    const size_t stride = stage > 0 && i % a_stage == 0 ? 2 : 1;
+    blocks.push_back({"blocks." + std::to_string(i), channels, out, stride});
+    channels = out;
+  }
+  return blocks;
+}
+
+class Builder {
+ public:
+  Builder(const NetworkSpec& spec, size_t batch, const MakeConvolution& make_convolution)
+      : spec_(spec),
+        batch_(batch),
+        make_convolution_(make_convolution),
+        activation_(spec.binary ? Activation::kHardtanh : Activation::kRelu) {}
+
+  Network build(const RandomStream& random) {
+    const ImageShape input{spec_.height, spec_.image_width, spec_.channels, 1};
+    Network network(batch_, input, spec_.classes);
+    network.add(std::make_unique<Convolution>(batch_, input, spec_.width, "stem"));
+    ImageShape shape{spec_.height, spec_.image_width, spec_.width, 0};
+    network.add(std::make_unique<BatchNorm>(batch_, shape, activation_, "stem.norm"));
+    for (const Block& block : blocks_of(spec_)) network.add(residual(block, &shape));
+    network.add(std::make_unique<AveragePool>(batch_, shape));
+    shape = {1, 1, shape.channels, 0};
+    network.add(std::make_unique<BatchNorm>(batch_, shape, Activation::kNone, "norm"));
+    network.add(std::make_unique<Dense>(batch_, shape, spec_.classes, "dense", Bias::kLearned));
+    network.start(random);
+    return network;
+  }
+
+ private:
+  // Brings images to a convolution: with a border, and of a binary network their signs.
+  std::unique_ptr<Layer> entry(const ImageShape& shape) const {
+    if (spec_.binary) return std::make_unique<SignActivation>(batch_, shape, 1);
+    return std::make_unique<Border>(batch_, shape, 1);
+  }
+
+  // A convolution of images with a border, and batch norm.
+  void add_convolution(const ImageShape& input, const ImageShape& output, const ConvolutionKernel& kernel,
+                       Activation activation, const std::string& name, Sequence* path) const {
+    path->add(make_convolution_(input, output.channels, name + ".convolution", kernel));
+    path->add(std::make_unique<BatchNorm>(batch_, output, activation, name + ".norm"));
+  }
+
+  std::unique_ptr<Layer> residual(const Block& block, ImageShape* shape) const {
+    const ConvolutionKernel kernel{3, block.stride};
+    const ImageShape in{shape->height, shape->width, block.in, 1};
+    const ImageShape out{kernel.steps(in.height), kernel.steps(in.width), block.out, 0};
+    Sequence path;
+    add_convolution(in, out, kernel, activation_, block.name + ".first", &path);
+    path.add(entry(out));
+    add_convolution({out.height, out.width, out.channels, 1}, out, {3, 1}, Activation::kNone,
+                    block.name + ".second", &path);
+    Sequence shortcut;
+    if (block.has_shortcut())
+      add_convolution(in, out, {1, block.stride}, Activation::kNone, block.name + ".shortcut", &shortcut);
+    *shape = out;
+    return std::make_unique<ResidualBlock>(batch_, out, activation_, entry(in.without_border()),
+                                           std::move(path), std::move(shortcut));
+  }
+
+  const NetworkSpec& spec_;
+  size_t batch_;
+  const MakeConvolution& make_convolution_;
+  Activation activation_;
+};
+
+}  // namespace
+
+Network make_resnet(const NetworkSpec& spec, size_t batch, const RandomStream& random,
+                    const MakeConvolution& make_convolution) {
+  return Builder(spec, batch, make_convolution).build(random);
+}
+
+std::vector<NetworkProduct> resnet_products(const NetworkSpec& spec) {
+  uint64_t height = spec.height;
+  uint64_t width = spec.image_width;
+  std::vector<NetworkProduct> products = {
+      {"stem.weights", 9 * spec.channels, spec.width, height * width, false, false}};
+  const bool signs = spec.binary;
+  for (const Block& block : blocks_of(spec)) {
+    const ConvolutionKernel kernel{3, block.stride};
+    height = kernel.steps(height);
+    width = kernel.steps(width);
+    const std::string weights = ".convolution.weights";
+    products.push_back(
+        {block.name + ".first" + weights, 9 * block.in, block.out, height * width, signs, signs});
+    products.push_back(
+        {block.name + ".second" + weights, 9 * block.out, block.out, height * width, signs, signs});
+    if (block.has_shortcut())
+      products.push_back(
+          {block.name + ".shortcut" + weights, block.in, block.out, height * width, signs, signs});
+  }
+  products.push_back({"dense.weights", products.back().outputs, spec.classes, 1, false, false});
+  return products;
+}
+
+}  // namespace bitfed

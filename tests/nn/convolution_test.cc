@@ -1,0 +1,102 @@
+#include "bitfed/nn/convolution.h"
+
+#include <gtest/gtest.h>
+
+#include "bitfed/bits/kernels.h"
+#include "bitfed/nn/binary_convolution.h"
+#include "tests/nn/plain_layers.h"
+
+namespace bitfed {
+namespace {
+
+struct Case {
+  size_t batch, height, width, in, out, side, stride;
+};
+
+const Case kCases[] = {{2, 6, 6, 16, 16, 3, 1}, {3, 7, 5, 16, 32, 3, 2}, {1, 8, 6, 32, 16, 3, 2},
+                       {2, 7, 8, 16, 16, 1, 2}, {1, 5, 5, 16, 16, 1, 1}, {2, 1, 1, 16, 16, 3, 2},
+                       {2, 1, 4, 16, 16, 1, 2}};
+
+void fill(const ImageShape& shape, uint64_t seed, Images* images) {
+  RandomStream random({seed, "images"});
+  for (size_t i = 0; i < images->batch(); ++i) {
+    for (size_t y = 0; y < shape.height; ++y) {
+      for (size_t k = 0; k < shape.width * shape.channels; ++k)
+        images->row(i, y)[k] = static_cast<float>(random.normal());
+    }
+  }
+}
+
+plain::Values numbers_of(Layer& layer) {
+  const std::vector<float> numbers = layer.deployed()[0];
+  return {numbers.begin(), numbers.end()};
+}
+
+// Output, and the gradients of sum(weight of an output * output): a product is linear in either factor, so
+// the gradient of one is the sum of what it meets of the other.
+void expect_plain(const Case& c, const Images& input, Convolution* layer) {
+  layer->forward(input, c.batch, Pass::kTraining);
+  const plain::Batch x = plain::batch_of(input, c.batch);
+  const plain::Values weights = numbers_of(*layer);
+  const plain::Batch y = plain::convolve(x, weights, c.out, c.side, c.stride);
+  ASSERT_EQ(layer->output().shape(), (ImageShape{y.height, y.width, c.out, 0}));
+  for (size_t i = 0; i < c.batch; ++i) {
+    for (size_t k = 0; k < y.images[i].size(); ++k)
+      ASSERT_NEAR(layer->output().row(i, 0)[k], y.images[i][k], 1e-3);
+  }
+  fill(layer->output().shape(), 5, &layer->output_gradient());
+  const plain::Batch g = plain::batch_of(layer->output_gradient(), c.batch);
+  Images gradient(c.batch, input.shape().without_border());
+  std::fill_n(gradient.data(), c.batch * gradient.shape().image_floats(), 1e9f);  // must be overwritten
+  layer->backward(input, c.batch, &gradient);
+  const auto objective = [&](const plain::Batch& moved) {
+    double sum = 0;
+    const plain::Batch out = plain::convolve(moved, weights, c.out, c.side, c.stride);
+    for (size_t i = 0; i < c.batch; ++i) {
+      for (size_t k = 0; k < out.images[i].size(); ++k) sum += out.images[i][k] * g.images[i][k];
+    }
+    return sum;
+  };
+  RandomStream random({6, "which"});
+  for (size_t trial = 0; trial < 40; ++trial) {
+    const size_t i = random.below(static_cast<uint32_t>(c.batch));
+    const size_t k = random.below(static_cast<uint32_t>(x.images[i].size()));
+    plain::Batch up = x;
+    plain::Batch down = x;
+    up.images[i][k] += 0.5;
+    down.images[i][k] -= 0.5;
+    EXPECT_NEAR(gradient.row(i, 0)[k], objective(up) - objective(down), 1e-3) << i << " " << k;
+  }
+}
+
+TEST(ConvolutionTest, AgreesWithPlainLoops) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(testing::Message() << c.height << " x " << c.width << ", side " << c.side << ", stride "
+                                    << c.stride);
+    const ImageShape shape{c.height, c.width, c.in, 1};
+    Images input(c.batch, shape);
+    fill(shape, 4, &input);
+    Convolution layer(c.batch, shape, c.out, "layer", {c.side, c.stride});
+    layer.start(RandomStream({3, "layer"}));
+    expect_plain(c, input, &layer);
+  }
+}
+
+TEST(ConvolutionTest, WithBinaryWeightsAgreesWithPlainLoops) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(testing::Message() << c.height << " x " << c.width << ", side " << c.side << ", stride "
+                                    << c.stride);
+    const ImageShape shape{c.height, c.width, c.in, 1};
+    Images input(c.batch, shape);
+    fill(shape, 4, &input);
+    BinaryWeightConvolution layer(c.batch, shape, c.out, {}, "layer", {c.side, c.stride});
+    layer.start(RandomStream({3, "layer"}));
+    layer.begin_round();
+    layer.begin_epoch(0.2);
+    expect_plain(c, input, &layer);
+    for (const double number : numbers_of(layer)) ASSERT_EQ(std::fabs(number), 1);
+  }
+}
+
+}  // namespace
+}  // namespace bitfed

@@ -1,0 +1,69 @@
+// A training step allocates nothing: this program counts all that operator new is asked for.
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "bitfed/zoo/network_zoo.h"
+
+namespace {
+
+std::atomic<size_t> allocations = 0;
+
+void* counted(size_t size, size_t alignment) {
+  ++allocations;
+  void* memory = nullptr;
+  if (posix_memalign(&memory, std::max(alignment, sizeof(void*)), std::max<size_t>(size, 1)) != 0)
+    throw std::bad_alloc();
+  return memory;
+}
+
+}  // namespace
+
+void* operator new(size_t size) {
+  return counted(size, alignof(std::max_align_t));
+}
+void* operator new(size_t size, std::align_val_t alignment) {
+  return counted(size, static_cast<size_t>(alignment));
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, size_t, std::align_val_t) noexcept {
+  std::free(memory);
+}
+
+namespace bitfed {
+namespace {
+
+TEST(AllocationTest, ATrainingStepAllocatesNothing) {
+  Dataset data;
+  data.height = data.width = 16;
+  data.channels = 3;
+  data.class_names = {"a", "b", "c"};
+  for (const char* name : {"cnn4", "resnet10"}) {
+    const Config recipe =
+        Config::parse("[model]\nwidth = 16\nname = \"" + std::string(name) + "\"\n", "recipe.toml");
+    Network network = make_network(read_network(recipe, data, false), 4, RandomStream({1, "network"}));
+    const std::vector<uint16_t> labels = {0, 1, 2, 0};
+    for (const bool warm : {false, true}) {
+      const size_t before = allocations;
+      network.differentiate(labels);
+      network.descend(0.1f);
+      if (warm) {
+        EXPECT_EQ(allocations - before, 0u) << name;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bitfed
