@@ -69,14 +69,22 @@ void predict(benchmark::State& state, const char* level) {
 BENCHMARK_CAPTURE(predict, binary, nullptr)->Name("predict-mlp-binary")->UseRealTime();
 BENCHMARK_CAPTURE(predict, plain, "scalar")->Name("plain-predict-mlp-binary")->UseRealTime();
 
-// Training steps of CNN4 on 28 x 28 images, batches of 64.
-void train_cnn4(benchmark::State& state, bool binary) {
+NetworkSpec network_spec(const std::string& name, bool binary) {
   NetworkSpec spec;
+  spec.name = name;
   spec.binary = binary;
-  spec.height = spec.image_width = 28;
-  spec.channels = 1;
+  const bool small = name == "cnn4";
+  spec.width = small ? 32 : 64;
+  spec.height = spec.image_width = small ? 28 : 32;
+  spec.channels = small ? 1 : 3;
   spec.classes = 10;
-  spec.mean = spec.deviation = {0.5f};
+  spec.mean = spec.deviation = std::vector<float>(spec.channels, 0.5f);
+  return spec;
+}
+
+// Training steps, batches of 64: CNN4 on 28 x 28 images of one channel, ResNet10 on 32 x 32 of three.
+void train_network(benchmark::State& state, const char* name, bool binary) {
+  const NetworkSpec spec = network_spec(name, binary);
   const RandomStream random({.purpose = "benchmark"});
   constexpr size_t kImages = 64;
   Network network =
@@ -86,7 +94,7 @@ void train_cnn4(benchmark::State& state, bool binary) {
   RandomStream pixels({.purpose = "pixels"});
   std::vector<uint16_t> labels;
   for (size_t i = 0; i < kImages; ++i) {
-    std::vector<uint8_t> image(28 * 28);
+    std::vector<uint8_t> image(size_t{spec.height} * spec.image_width * spec.channels);
     for (uint8_t& pixel : image) pixel = static_cast<uint8_t>(pixels.below(256));
     load_image(spec, image, i, &network);
     labels.push_back(static_cast<uint16_t>(pixels.below(10)));
@@ -98,24 +106,30 @@ void train_cnn4(benchmark::State& state, bool binary) {
   state.counters["steps_per_second"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
-BENCHMARK_CAPTURE(train_cnn4, real, false)->Name("cnn4-real")->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(train_cnn4, rotated, true)->Name("cnn4-rotated")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(train_network, cnn4, "cnn4", false)->Name("cnn4-real")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(train_network, cnn4_rotated, "cnn4", true)
+    ->Name("cnn4-rotated")
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(train_network, resnet10, "resnet10", false)
+    ->Name("resnet10-real")
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(train_network, resnet10_rotated, "resnet10", true)
+    ->Name("resnet10-rotated")
+    ->Unit(benchmark::kMillisecond);
 
-// The three iterations of the rotation at the start of an epoch, all layers of CNN4.
-void rotate_cnn4(benchmark::State& state) {
-  NetworkSpec spec;
-  spec.binary = true;
-  spec.height = spec.image_width = 28;
-  spec.channels = 1;
-  spec.classes = 10;
-  spec.mean = spec.deviation = {0.5f};
-  Network network = make_rotated_network(spec, {}, 1, RandomStream({.purpose = "benchmark"}));
+// The three iterations of the rotation at the start of an epoch, all layers.
+void rotate_network(benchmark::State& state, const char* name) {
+  Network network =
+      make_rotated_network(network_spec(name, true), {}, 1, RandomStream({.purpose = "benchmark"}));
   network.begin_round();
   for (auto _ : state) network.begin_epoch(0.5);
   state.counters["steps_per_second"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
-BENCHMARK(rotate_cnn4)->Name("cnn4-rotation")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(rotate_network, cnn4, "cnn4")->Name("cnn4-rotation")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(rotate_network, resnet10, "resnet10")
+    ->Name("resnet10-rotation")
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace bitfed

@@ -1,6 +1,6 @@
 """Measures training steps of networks in PyTorch and ours, and prints one table of ratios. Called by benchmarks/peers/run.
 
-Steps a second of one core (process time), see torch_mlp.py (batches of 32) and torch_cnn4.py (of 64). PyTorch counts with
+Steps a second of one core (process time), see torch_mlp.py (batches of 32) and torch_networks.py (of 64). PyTorch counts with
 the fastest way to run it; all ways are listed below the table. Ours: the benchmark of the same name with the counter
 steps_per_second, best of the repetitions. PyTorch and ours take turns. What is missing is said, and the rest measured
 nevertheless.
@@ -13,7 +13,8 @@ import sys
 
 from report import BUILD, cpu_name, in_times, in_words
 
-NAMES = ("mlp-binary", "mlp-full", "cnn4-real", "cnn4-rotated", "cnn4-rotation")
+NAMES = ("mlp-binary", "mlp-full", "cnn4-real", "cnn4-rotated", "cnn4-rotation", "resnet10-real", "resnet10-rotated",
+         "resnet10-rotation")
 OURS = BUILD / "benchmark/benchmarks/bitfed_neural_benchmark"
 PYTHON = BUILD / "peers/torch/bin/python"
 
@@ -26,7 +27,7 @@ def lines_of_torch(name):
     """What PyTorch's script printed, and why there is nothing if so."""
     if not PYTHON.exists():
         return [], "PyTorch is not installed in build/peers/torch"
-    script = pathlib.Path(__file__).with_name("torch_mlp.py" if name.startswith("mlp") else "torch_cnn4.py")
+    script = pathlib.Path(__file__).with_name("torch_mlp.py" if name.startswith("mlp") else "torch_networks.py")
     done = subprocess.run([PYTHON, script, name], capture_output=True, text=True)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode != 0:
@@ -57,7 +58,7 @@ def main():
     if unknown:
         sys.exit(f"unknown network {unknown[0]}; there are {', '.join(NAMES)}")
     print(f"{cpu_name()}, one core, load {os.getloadavg()[0]:.1f}; steps a second: mlp 14-64-32-16-6, "
-          "batches of 32; cnn4 28 x 28, batches of 64; cnn4-rotation: fits of all rotations")
+          "batches of 32; cnn4 28 x 28, resnet10 32 x 32, batches of 64; rotation: a fit of all layers' rotations")
     print("| | ours | PyTorch | ours / PyTorch |")
     print("|---|---|---|---|")
     remarks = []

@@ -5,6 +5,8 @@ BUILD = pathlib.Path(__file__).resolve().parents[2] / "build"
 
 
 def in_words(value):
+    if value < 100:
+        return f"{value:.3g}"
     return f"{value / 1e6:.2f} M" if value >= 1e6 else f"{value / 1e3:.1f} k" if value >= 1e4 else f"{value:,.0f}"
 
 

@@ -8,24 +8,6 @@ namespace {
 
 constexpr size_t kChunkShorts = 65536;  // of gradients that are worked off together: they stay in the cache
 
-// Where the patch of every pixel that comes out begins in a batch of images.
-std::vector<uint32_t> patch_places(size_t batch, const ImageShape& input, const ImageShape& output,
-                                   const ConvolutionKernel& kernel) {
-  const size_t corner = input.border - kernel.side / 2;
-  std::vector<uint32_t> places;
-  places.reserve(batch * output.pixels());
-  for (size_t image = 0; image < batch; ++image) {
-    for (size_t y = 0; y < output.height; ++y) {
-      for (size_t x = 0; x < output.width; ++x) {
-        places.push_back(static_cast<uint32_t>(image * input.image_floats() +
-                                               (y * kernel.stride + corner) * input.row_floats() +
-                                               (x * kernel.stride + corner) * input.channels));
-      }
-    }
-  }
-  return places;
-}
-
 // The largest factor with which no sum of `depth` numbers times ±1 leaves 32 bits, and no number 16.
 float fixed_point_factor(float largest, size_t depth) {
   const size_t most = std::min<size_t>(INT16_MAX, INT32_MAX / depth);
@@ -40,21 +22,23 @@ BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size
     : Layer(batch, {kernel.steps(input.height), kernel.steps(input.width), channels, 0}),
       input_(input),
       kernel_(kernel),
-      rotated_(channels, kernel.side * kernel.side * input.channels, options, name),
-      by_input_(kernel.side * kernel.side * input.channels, channels),
-      gradient_(channels, kernel.side * kernel.side * input.channels),
+      rotated_(channels, kernel.taps() * input.channels, options, name),
+      by_input_(kernel.taps() * input.channels, channels),
+      gradient_(channels, kernel.taps() * input.channels),
       weights_(by_input_.values.size()),
       weights_back_(by_input_.values.size()),
       signs_(batch * input.image_floats()),
       paired_signs_((batch + 1) / 2 * 2 * input.image_floats()),
       paired_gradient_((batch + 1) / 2 * 2 * output_.shape().image_floats()),
-      spread_(0, {input.height, input.width, channels, kernel.side / 2}),
-      spread_gradient_(batch * spread_.shape().image_floats()),
-      no_image_(std::max(input.image_floats(), output_.shape().image_floats())) {
-  assert(input.border >= kernel.side / 2 && input.channels % kLanes == 0 && channels % kLanes == 0);
-  places_ = patch_places(batch, input, output_.shape(), kernel);
+      bordered_{output_.shape().height, output_.shape().width, channels, 1},
+      bordered_gradient_(batch * bordered_.image_floats()),
+      no_image_(std::max(input.image_floats(), output_.shape().image_floats())),
+      places_(patch_places(batch, input, kernel)),
+      phases_(convolution_phases(batch, input, bordered_, kernel)) {
+  assert(input.border == 1 && input.channels % kLanes == 0 && channels % kLanes == 0);
   for (size_t i = 0; i < output_.shape().pixels(); ++i) paired_places_.push_back(2 * places_[i]);
-  spread_places_ = patch_places(batch, spread_.shape(), input, {kernel.side, 1});
+  if (phases_.size() > 1)
+    phase_pixels_ = Floats(batch * phases_[0].height * phases_[0].width * input.channels);
 }
 
 // Pairs along the depth: inputs 2i and 2i + 1 of every filter.
@@ -69,11 +53,14 @@ void BinaryConvolution::pack_weights(const Matrix& signs) {
 // The way back goes from filters to inputs, with the kernel upside down: filters in pairs.
 void BinaryConvolution::pack_weights_back(const Matrix& signs) {
   const size_t in = input_.channels;
-  const size_t taps = kernel_.side * kernel_.side;
-  for (size_t tap = 0; tap < taps; ++tap) {
-    for (size_t f = 0; f < signs.rows; f += 2) {
-      neural_kernels().quantise_pairs(signs.row(f) + tap * in, signs.row(f + 1) + tap * in, in, 1,
-                                      weights_back_.data() + ((taps - 1 - tap) * signs.rows + f) * in);
+  int16_t* to = weights_back_.data();
+  for (const ConvolutionPhase& phase : phases_) {
+    for (const size_t row : phase.rows) {
+      for (const size_t column : phase.columns) {
+        const size_t at = (row * kernel_.side + column) * in;
+        for (size_t f = 0; f < signs.rows; f += 2, to += 2 * in)
+          neural_kernels().quantise_pairs(signs.row(f) + at, signs.row(f + 1) + at, in, 1, to);
+      }
     }
   }
 }
@@ -118,32 +105,41 @@ void BinaryConvolution::weight_gradient(const Images& input, size_t images, floa
 }
 
 void BinaryConvolution::input_gradient(size_t images, float factor, Images* gradient) {
-  const NeuralKernels& kernels = neural_kernels();
   const ImageShape& out = output_.shape();
-  const ImageShape& spread = spread_.shape();
-  const size_t run = kernel_.stride == 1 ? out.width : 1;  // pixels that stay side by side
   for (size_t image = 0; image < images; ++image) {
     for (size_t y = 0; y < out.height; ++y) {
-      for (size_t x = 0; x < out.width; x += run) {
-        const size_t row = spread.border + y * kernel_.stride;
-        const size_t column = spread.border + x * kernel_.stride;
-        kernels.quantise(output_gradient_.row(image, y) + x * out.channels, run * out.channels, factor,
-                         spread_gradient_.data() + image * spread.image_floats() + row * spread.row_floats() +
-                             column * spread.channels);
-      }
+      neural_kernels().quantise(output_gradient_.row(image, y), out.row_floats(), factor,
+                                bordered_gradient_.data() + image * bordered_.image_floats() +
+                                    (y + 1) * bordered_.row_floats() + bordered_.channels);
     }
   }
-  const size_t pairs = kernel_.side * out.channels / 2;
-  kernels.multiply_pairs({spread_gradient_.data(), spread_places_.data(), kernel_.side, pairs,
-                          spread.row_floats(), weights_back_.data(), 2 * pairs * input_.channels,
-                          gradient->data(), input_.channels, images * input_.pixels(), input_.channels,
-                          1 / factor});
+  const int16_t* weights = weights_back_.data();
+  for (const ConvolutionPhase& phase : phases_)
+    weights = phase_gradient(phase, weights, images, factor, gradient);
+}
+
+// Returns where the next phase's weights are.
+const int16_t* BinaryConvolution::phase_gradient(const ConvolutionPhase& phase, const int16_t* weights,
+                                                 size_t images, float factor, Images* gradient) {
+  const size_t in = input_.channels;
+  const size_t pixels = images * phase.height * phase.width;
+  const size_t pairs = phase.columns.size() * output_.shape().channels / 2;
+  float* to = phase.is_all() ? gradient->data() : phase_pixels_.data();
+  if (phase.pixels.empty()) {
+    std::fill_n(to, pixels * in, 0.0f);
+  } else {
+    neural_kernels().multiply_pairs({bordered_gradient_.data(), phase.pixels.data(), phase.rows.size(), pairs,
+                                     bordered_.row_floats(), weights, 2 * pairs * in, to, in, pixels, in,
+                                     1 / factor});
+  }
+  if (!phase.is_all()) phase.put(to, images, gradient);
+  return weights + phase.rows.size() * 2 * pairs * in;
 }
 
 void BinaryConvolution::backward(const Images& input, size_t images, Images* gradient) {
   const ImageShape& out = output_.shape();
   const size_t count = images * out.image_floats();
-  const size_t depth = std::max(images * out.pixels(), kernel_.side * kernel_.side * out.channels);
+  const size_t depth = std::max(images * out.pixels(), kernel_.taps() * out.channels);
   const float factor =
       fixed_point_factor(neural_kernels().largest_magnitude(output_gradient_.data(), count), depth);
   if (factor == 0) {
@@ -166,8 +162,8 @@ BinaryWeightConvolution::BinaryWeightConvolution(size_t batch, const ImageShape&
                                                  const RotatedOptions& options, const std::string& name,
                                                  const ConvolutionKernel& kernel)
     : Convolution(batch, input, channels, name, kernel),
-      rotated_(channels, kernel.side * kernel.side * input.channels, options, name),
-      gradient_(channels, kernel.side * kernel.side * input.channels) {}
+      rotated_(channels, kernel.taps() * input.channels, options, name),
+      gradient_(channels, kernel.taps() * input.channels) {}
 
 void BinaryWeightConvolution::take_signs() {
   const Matrix& signs = rotated_.forward();

@@ -36,19 +36,23 @@ class BinaryConvolution : public Layer {
   void pack_weights_back(const Matrix& signs);
   void weight_gradient(const Images& input, size_t images, float factor);
   void input_gradient(size_t images, float factor, Images* gradient);
+  const int16_t* phase_gradient(const ConvolutionPhase& phase, const int16_t* weights, size_t images,
+                                float factor, Images* gradient);
 
   ImageShape input_;
   ConvolutionKernel kernel_;
   RotatedWeights rotated_;
-  Matrix by_input_;  // the signs of the weights, or their gradient, a row an input
-  Matrix gradient_;  // of the signs, a row a filter
-  Shorts weights_, weights_back_;
+  Matrix by_input_;                        // the signs of the weights, or their gradient, a row an input
+  Matrix gradient_;                        // of the signs, a row a filter
+  Shorts weights_, weights_back_;          // the latter phase by phase
   Shorts signs_;                           // the input
   Shorts paired_signs_, paired_gradient_;  // two images in turn
-  Images spread_;  // the shape of the output's gradient, spread over the input's pixels
-  Shorts spread_gradient_;
+  ImageShape bordered_;                    // of the output's gradient with a border
+  Shorts bordered_gradient_;
   Floats no_image_;
-  std::vector<uint32_t> places_, paired_places_, spread_places_;
+  Floats phase_pixels_;  // a phase's gradients, where there are several
+  std::vector<uint32_t> places_, paired_places_;
+  std::vector<ConvolutionPhase> phases_;
 };
 
 // The same with real inputs, for the first layer of a network.

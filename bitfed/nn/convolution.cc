@@ -9,38 +9,6 @@ namespace {
 
 constexpr size_t kChunkFloats = 32768;  // of gradients that are worked off together: they stay in the cache
 
-// Where the pixels of `height` x `width` begin that lie `stride` apart, from (y, x) on; the border counts.
-struct Grid {
-  size_t height, width;
-  size_t stride;
-  size_t y, x;
-};
-
-std::vector<uint32_t> places(size_t batch, const ImageShape& shape, const Grid& grid) {
-  std::vector<uint32_t> result;
-  result.reserve(batch * grid.height * grid.width);
-  for (size_t image = 0; image < batch; ++image) {
-    for (size_t row = 0; row < grid.height; ++row) {
-      for (size_t column = 0; column < grid.width; ++column) {
-        const size_t at = image * shape.image_floats() + (grid.y + row * grid.stride) * shape.row_floats() +
-                          (grid.x + column * grid.stride) * shape.channels;
-        result.push_back(static_cast<uint32_t>(at));
-      }
-    }
-  }
-  return result;
-}
-
-// Of a kernel's rows (or columns) those that bring a pixel of the phase to some output, the last first.
-std::vector<size_t> taps_of(const ConvolutionKernel& kernel, size_t phase) {
-  std::vector<size_t> taps;
-  for (size_t tap = kernel.side; tap-- > 0;) {
-    if ((phase + kernel.side / 2 + kernel.stride - tap % kernel.stride) % kernel.stride == 0)
-      taps.push_back(tap);
-  }
-  return taps;
-}
-
 }  // namespace
 
 Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name,
@@ -50,29 +18,13 @@ Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels,
       kernel_(kernel),
       weights_(name + ".weights", kernel.side * kernel.side * input.channels, channels) {
   assert(input.border == 1 && channels % kLanes == 0 && (kernel.side == 1 || kernel.side == 3));
-  const ImageShape& output = output_.shape();
-  const size_t first = input.border - kernel.side / 2;
-  pixels_ = places(batch, input, {output.height, output.width, kernel.stride, first, first});
+  pixels_ = patch_places(batch, input, kernel);
   if (input.channels % kLanes != 0) return;  // a first layer: nobody asks for its input's gradient
-  bordered_ = Images(batch, {output.height, output.width, channels, 1});
-  for (size_t y = 0; y < kernel.stride; ++y) {
-    for (size_t x = 0; x < kernel.stride; ++x) phases_.push_back(make_phase(batch, y, x));
-  }
+  bordered_ = Images(batch, {output_.shape().height, output_.shape().width, channels, 1});
+  phases_ = convolution_phases(batch, input, bordered_.shape(), kernel);
   turned_ = Floats(weights_.count());
   if (phases_.size() > 1)
     phase_pixels_ = Floats(batch * phases_[0].height * phases_[0].width * input.channels);
-}
-
-Convolution::Phase Convolution::make_phase(size_t batch, size_t y, size_t x) const {
-  Phase phase{y, x, 0, 0, taps_of(kernel_, y), taps_of(kernel_, x), {}};
-  if (y < input_.height) phase.height = kernel_.steps(input_.height - y);
-  if (x < input_.width) phase.width = kernel_.steps(input_.width - x);
-  if (phase.rows.empty() || phase.columns.empty()) return phase;
-  // The output whose last tap meets the phase's first pixel, behind bordered_'s border of one.
-  const size_t row = (kernel_.stride + y + kernel_.side / 2 - phase.rows[0]) / kernel_.stride;
-  const size_t column = (kernel_.stride + x + kernel_.side / 2 - phase.columns[0]) / kernel_.stride;
-  phase.pixels = places(batch, bordered_.shape(), {phase.height, phase.width, 1, row, column});
-  return phase;
 }
 
 void Convolution::start(RandomStream random) {
@@ -113,10 +65,10 @@ void Convolution::input_gradient(size_t images, Images* gradient) {
     for (size_t y = 0; y < shape.height; ++y)
       std::copy_n(output_gradient_.row(image, y), shape.row_floats(), bordered_.row(image, y));
   }
-  for (const Phase& phase : phases_) phase_gradient(phase, images, gradient);
+  for (const ConvolutionPhase& phase : phases_) phase_gradient(phase, images, gradient);
 }
 
-void Convolution::phase_gradient(const Phase& phase, size_t images, Images* gradient) {
+void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, Images* gradient) {
   const NeuralKernels& kernels = neural_kernels();
   const size_t in = input_.channels;
   const size_t out = output_.shape().channels;
@@ -128,8 +80,7 @@ void Convolution::phase_gradient(const Phase& phase, size_t images, Images* grad
       turned += in * out;
     }
   }
-  const bool alone = phases_.size() == 1;
-  float* to = alone ? gradient->data() : phase_pixels_.data();
+  float* to = phase.is_all() ? gradient->data() : phase_pixels_.data();
   const size_t pixels = images * phase.height * phase.width;
   const size_t depth = phase.columns.size() * out;
   if (phase.pixels.empty()) {
@@ -139,14 +90,7 @@ void Convolution::phase_gradient(const Phase& phase, size_t images, Images* grad
                                bordered_.shape().row_floats(), turned_.data(), in, depth * in, to, in, pixels,
                                in, depth});
   }
-  if (alone) return;
-  for (size_t image = 0; image < images; ++image) {
-    for (size_t row = 0; row < phase.height; ++row) {
-      float* line = gradient->row(image, phase.y + row * kernel_.stride) + phase.x * in;
-      for (size_t column = 0; column < phase.width; ++column, to += in)
-        std::copy_n(to, in, line + column * kernel_.stride * in);
-    }
-  }
+  if (!phase.is_all()) phase.put(to, images, gradient);
 }
 
 void Convolution::backward(const Images& input, size_t images, Images* gradient) {

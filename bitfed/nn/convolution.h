@@ -2,17 +2,10 @@
 
 #include <vector>
 
+#include "bitfed/nn/convolution_geometry.h"
 #include "bitfed/nn/layer.h"
 
 namespace bitfed {
-
-struct ConvolutionKernel {
-  size_t side = 3;  // 3, or 1: a pixel by itself
-  size_t stride = 1;
-
-  // Pixels of the output along a side of so many.
-  size_t steps(size_t pixels) const { return (pixels - 1) / stride + 1; }
-};
 
 // A convolution without bias about every pixel, or every stride-th, of images with a border of one pixel. The
 // weights stand by row and column of the kernel, then input channel, then output channel.
@@ -33,25 +26,15 @@ class Convolution : public Layer {
   Parameter& weights() { return weights_; }
 
  private:
-  // The input's pixels y, y + stride … of x, x + stride …: their gradients are products with the same taps of
-  // the kernel. Of stride 1 there is one phase, all pixels.
-  struct Phase {
-    size_t y, x;
-    size_t height, width;
-    std::vector<size_t> rows, columns;  // of the kernel, the last first
-    std::vector<uint32_t> pixels;       // where the patch of every pixel begins in bordered_
-  };
-
-  Phase make_phase(size_t batch, size_t y, size_t x) const;
   void weight_gradient(const Images& input, size_t images);
   void input_gradient(size_t images, Images* gradient);
-  void phase_gradient(const Phase& phase, size_t images, Images* gradient);
+  void phase_gradient(const ConvolutionPhase& phase, size_t images, Images* gradient);
 
   ImageShape input_;
   ConvolutionKernel kernel_;
   Parameter weights_;
   std::vector<uint32_t> pixels_;  // where the patch of every pixel of the output begins
-  std::vector<Phase> phases_;
+  std::vector<ConvolutionPhase> phases_;
   Images bordered_;      // the output's gradient with a border
   Floats turned_;        // a phase's weights for the way back: by output channel, upside down
   Floats phase_pixels_;  // a phase's gradients, where there are several

@@ -1,10 +1,11 @@
-"""Measures CNN4 on 28 x 28 images in PyTorch on one thread: torch_cnn4.py [cnn4-real|cnn4-rotated|cnn4-rotation]...
+"""Measures CNN4 (28 x 28 images) and ResNet10 (32 x 32, three channels) in PyTorch on one thread:
+torch_networks.py [cnn4|resnet10]-[real|rotated|rotation]...
 
-cnn4-real: a training step of 64 images (forward, cross-entropy, backward, SGD). cnn4-rotated: the same with FedBNN's
-rotated binary weights and signs as activations, written as one would in PyTorch. cnn4-rotation: the three iterations
-that fit all layers' rotations to their weights, with PyTorch's own singular value decomposition.
+real: a training step of 64 images (forward, cross-entropy, backward, SGD). rotated: the same with FedBNN's rotated
+binary weights and signs as activations, written as one would in PyTorch. rotation: the three iterations that fit all
+layers' rotations to their weights, with PyTorch's own singular value decomposition.
 
-Lines of JSON as torch_mlp.py prints them; a step of cnn4-rotation is one fit of all layers.
+Lines of JSON as torch_mlp.py prints them; a step of a rotation is one fit of all layers.
 """
 import os
 import sys
@@ -47,15 +48,16 @@ def standardised(weights):
 
 
 class RotatedConvolution(torch.nn.Module):
-    def __init__(self, inputs, outputs, binary_input):
+    def __init__(self, inputs, outputs, side=3, stride=1, binary_input=True):
         super().__init__()
-        self.binary_input = binary_input
-        self.weights = torch.nn.Parameter(torch.empty(outputs, inputs, 3, 3).uniform_(-1, 1) / (9 * inputs) ** 0.5)
+        self.stride, self.padding, self.binary_input = stride, side // 2, binary_input
+        count = side * side * inputs
+        self.weights = torch.nn.Parameter(torch.empty(outputs, inputs, side, side).uniform_(-1, 1) / count**0.5)
         self.server = self.weights.detach().clone()
         self.mix = torch.nn.Parameter(torch.tensor(0.9))
         self.theta = torch.nn.Parameter(torch.full((outputs, 1), 0.785))
         self.gamma = torch.nn.Parameter(torch.tensor(0.1))
-        rows, columns = shape_of(9 * inputs)
+        rows, columns = shape_of(count)
         self.register_buffer("r1", torch.linalg.qr(torch.randn(rows, rows))[0])
         self.register_buffer("r2", torch.linalg.qr(torch.randn(columns, columns))[0])
 
@@ -86,29 +88,70 @@ class RotatedConvolution(torch.nn.Module):
             flat = x.flatten(1)
             flat = (flat - flat.mean(1, keepdim=True)) / (flat.std(1, correction=0, keepdim=True) + 1e-6)
             x = RotatedSign.apply(flat).view_as(x)
-        return F.conv2d(x, signs, padding=1)
+        return F.conv2d(x, signs, stride=self.stride, padding=self.padding)
+
+
+def convolution(rotated, inputs, outputs, side=3, stride=1, binary_input=True):
+    if rotated:
+        return RotatedConvolution(inputs, outputs, side, stride, binary_input)
+    return torch.nn.Conv2d(inputs, outputs, side, stride=stride, padding=side // 2, bias=False)
+
+
+def activation(rotated):
+    return torch.nn.Hardtanh() if rotated else torch.nn.ReLU()
 
 
 class Cnn4(torch.nn.Module):
+    image = (1, 28, 28)
+
     def __init__(self, rotated):
         super().__init__()
         layers = []
         for layer, (inputs, outputs) in enumerate(zip(WIDTHS, WIDTHS[1:])):
-            layers.append(RotatedConvolution(inputs, outputs, layer > 0) if rotated else
-                          torch.nn.Conv2d(inputs, outputs, 3, padding=1, bias=False))
-            layers += [torch.nn.BatchNorm2d(outputs), torch.nn.Hardtanh() if rotated else torch.nn.ReLU(),
-                       torch.nn.MaxPool2d(2)]
+            layers += [convolution(rotated, inputs, outputs, binary_input=layer > 0), torch.nn.BatchNorm2d(outputs),
+                       activation(rotated), torch.nn.MaxPool2d(2)]
         self.layers = torch.nn.Sequential(*layers, torch.nn.Flatten(), torch.nn.Linear(WIDTHS[-1], 10, bias=False))
 
     def forward(self, x, labels):
         return F.cross_entropy(self.layers(x), labels)
 
 
-def training_step(rotated, compiled, channels_last):
+class Residual(torch.nn.Module):
+    def __init__(self, rotated, inputs, outputs, stride):
+        super().__init__()
+        self.path = torch.nn.Sequential(
+            convolution(rotated, inputs, outputs, stride=stride), torch.nn.BatchNorm2d(outputs), activation(rotated),
+            convolution(rotated, outputs, outputs), torch.nn.BatchNorm2d(outputs))
+        self.shortcut = torch.nn.Identity() if stride == 1 else torch.nn.Sequential(
+            convolution(rotated, inputs, outputs, 1, stride), torch.nn.BatchNorm2d(outputs))
+        self.activation = activation(rotated)
+
+    def forward(self, x):
+        return self.activation(self.path(x) + self.shortcut(x))
+
+
+class ResNet10(torch.nn.Module):
+    image = (3, 32, 32)
+
+    def __init__(self, rotated):
+        super().__init__()
+        self.layers = torch.nn.Sequential(
+            convolution(False, 3, 64), torch.nn.BatchNorm2d(64), activation(rotated), Residual(rotated, 64, 64, 1),
+            Residual(rotated, 64, 128, 2), Residual(rotated, 128, 256, 2), Residual(rotated, 256, 512, 2),
+            torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.BatchNorm1d(512), torch.nn.Linear(512, 10))
+
+    def forward(self, x, labels):
+        return F.cross_entropy(self.layers(x), labels)
+
+
+NETWORKS = {"cnn4": Cnn4, "resnet10": ResNet10}
+
+
+def training_step(network, rotated, compiled, channels_last):
     torch.manual_seed(1)
     torch.compiler.reset()
-    model = Cnn4(rotated)
-    x, labels = torch.randn(BATCH, 1, 28, 28), torch.randint(10, (BATCH,))
+    model = network(rotated)
+    x, labels = torch.randn(BATCH, *network.image), torch.randint(10, (BATCH,))
     if channels_last:
         model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     loss_of = torch.compile(model, dynamic=False) if compiled else model
@@ -122,9 +165,9 @@ def training_step(rotated, compiled, channels_last):
     return step
 
 
-def rotation_step():
+def rotation_step(network):
     torch.manual_seed(1)
-    layers = [RotatedConvolution(inputs, outputs, True) for inputs, outputs in zip(WIDTHS, WIDTHS[1:])]
+    layers = [layer for layer in network(True).modules() if isinstance(layer, RotatedConvolution)]
 
     def step():
         for layer in layers:
@@ -139,7 +182,7 @@ VARIANTS = {
     "compile": dict(compiled=True, channels_last=False),
     "compile-channels-last": dict(compiled=True, channels_last=True),
 }
-NAMES = ("cnn4-real", "cnn4-rotated", "cnn4-rotation")
+NAMES = [f"{network}-{what}" for network in NETWORKS for what in ("real", "rotated", "rotation")]
 
 
 def main():
@@ -147,11 +190,12 @@ def main():
     for name in sys.argv[1:] or NAMES:
         if name not in NAMES:
             sys.exit(f"unknown network {name}; there are {', '.join(NAMES)}")
-        if name == "cnn4-rotation":
-            print_rates(name, "svd", lambda: rates_of(rotation_step()))
+        network, what = name.split("-")
+        if what == "rotation":
+            print_rates(name, "svd", lambda: rates_of(rotation_step(NETWORKS[network])))
             continue
         for variant, options in VARIANTS.items():
-            print_rates(name, variant, lambda: rates_of(training_step(name == "cnn4-rotated", **options)))
+            print_rates(name, variant, lambda: rates_of(training_step(NETWORKS[network], what == "rotated", **options)))
 
 
 if __name__ == "__main__":
