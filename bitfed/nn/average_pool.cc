@@ -5,7 +5,8 @@
 
 namespace bitfed {
 
-AveragePool::AveragePool(size_t batch, const ImageShape& input) : Layer(batch, {1, 1, input.channels, 0}) {
+AveragePool::AveragePool(size_t batch, const ImageShape& input)
+    : Layer(batch, {1, 1, input.channels, 0, input.idle_channels}) {
   assert(input.border == 0);
 }
 

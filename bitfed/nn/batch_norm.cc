@@ -7,7 +7,7 @@ namespace bitfed {
 BatchNorm::BatchNorm(size_t batch, const ImageShape& input, Activation activation, const std::string& name)
     : Layer(batch, input),
       activation_(activation),
-      norm_(input.channels, name),
+      norm_(input.used_channels(), name),
       normal_(batch, input),
       batch_mean_(input.channels),
       batch_variance_(input.channels),

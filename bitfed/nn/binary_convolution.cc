@@ -30,7 +30,7 @@ BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size
       signs_(batch * input.image_floats()),
       paired_signs_((batch + 1) / 2 * 2 * input.image_floats()),
       paired_gradient_((batch + 1) / 2 * 2 * output_.shape().image_floats()),
-      bordered_{output_.shape().height, output_.shape().width, channels, 1},
+      bordered_(output_.shape().with_border(1)),
       bordered_gradient_(batch * bordered_.image_floats()),
       no_image_(std::max(input.image_floats(), output_.shape().image_floats())),
       places_(patch_places(batch, input, kernel)),

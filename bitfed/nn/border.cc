@@ -6,7 +6,7 @@
 namespace bitfed {
 
 Border::Border(size_t batch, const ImageShape& input, size_t border)
-    : Layer(batch, {input.height, input.width, input.channels, border}) {
+    : Layer(batch, input.with_border(border)) {
   assert(input.border == 0);
 }
 

@@ -13,24 +13,26 @@ constexpr size_t kChunkFloats = 32768;  // of gradients that are worked off toge
 
 Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name,
                          const ConvolutionKernel& kernel)
-    : Layer(batch, {kernel.steps(input.height), kernel.steps(input.width), channels, 0}),
+    : Layer(batch, shape_of_lanes(kernel.steps(input.height), kernel.steps(input.width), channels, 0)),
       input_(input),
       kernel_(kernel),
-      weights_(name + ".weights", kernel.side * kernel.side * input.channels, channels) {
-  assert(input.border == 1 && channels % kLanes == 0 && (kernel.side == 1 || kernel.side == 3));
+      weights_(name + ".weights", kernel.taps() * input.channels, channels, false,
+               {input.channels, input.used_channels()}) {
+  assert(input.border == 1 && (kernel.side == 1 || kernel.side == 3));
   pixels_ = patch_places(batch, input, kernel);
   if (input.channels % kLanes != 0) return;  // a first layer: nobody asks for its input's gradient
-  bordered_ = Images(batch, {output_.shape().height, output_.shape().width, channels, 1});
+  bordered_ = Images(batch, output_.shape().with_border(1));
   phases_ = convolution_phases(batch, input, bordered_.shape(), kernel);
-  turned_ = Floats(weights_.count());
+  turned_ = Floats(weights_.values.values.size());
   if (phases_.size() > 1)
     phase_pixels_ = Floats(batch * phases_[0].height * phases_[0].width * input.channels);
 }
 
 void Convolution::start(RandomStream random) {
-  const double limit = 1 / std::sqrt(static_cast<double>(weights_.values.rows));
-  for (size_t i = 0; i < weights_.count(); ++i)
-    weights_.values.values[i] = static_cast<float>(limit * (2 * random.uniform() - 1));
+  const double limit = 1 / std::sqrt(static_cast<double>(weights_.used_rows()));
+  std::vector<float> numbers(weights_.count());
+  for (float& number : numbers) number = static_cast<float>(limit * (2 * random.uniform() - 1));
+  weights_.assign(numbers);
 }
 
 void Convolution::forward(const Images& input, size_t images, Pass /*pass*/) {

@@ -11,7 +11,7 @@ namespace bitfed {
 // weights stand by row and column of the kernel, then input channel, then output channel.
 class Convolution : public Layer {
  public:
-  // Output channels come in whole lanes, and so do the input's where its gradient will be asked for.
+  // The input's channels come in whole lanes where its gradient will be asked for.
   Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name,
               const ConvolutionKernel& kernel = {});
 

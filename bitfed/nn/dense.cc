@@ -10,7 +10,8 @@ Dense::Dense(size_t batch, const ImageShape& input, size_t units, const std::str
       inputs_(input.image_floats()),
       units_(units),
       has_bias_(bias),
-      weights_(name + ".weights", input.image_floats(), units),
+      weights_(name + ".weights", input.image_floats(), units, false,
+               {input.channels, input.used_channels()}),
       bias_(name + ".bias", 1, units),
       transposed_(padded(units), input.image_floats()) {
   assert(input.border == 0 && inputs_ % kLanes == 0);
@@ -22,11 +23,10 @@ std::vector<Parameter*> Dense::parameters() {
 }
 
 void Dense::start(RandomStream random) {
-  const double limit = 1 / std::sqrt(static_cast<double>(inputs_));
-  for (size_t i = 0; i < inputs_; ++i) {
-    for (size_t unit = 0; unit < units_; ++unit)
-      weights_.values.row(i)[unit] = static_cast<float>(limit * (2 * random.uniform() - 1));
-  }
+  const double limit = 1 / std::sqrt(static_cast<double>(weights_.used_rows()));
+  std::vector<float> numbers(weights_.count());
+  for (float& number : numbers) number = static_cast<float>(limit * (2 * random.uniform() - 1));
+  weights_.assign(numbers);
   if (has_bias_ == Bias::kNone) return;
   for (size_t unit = 0; unit < units_; ++unit)
     bias_.values.row(0)[unit] = static_cast<float>(limit * (2 * random.uniform() - 1));

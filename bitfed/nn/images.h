@@ -4,19 +4,31 @@
 
 namespace bitfed {
 
-// What a layer of images has: their size, and a border of zeros about each.
+// What a layer of images has: their size, and a border of zeros about each. Behind the first layer channels
+// come in whole lanes; of a real network some of them may be there only for that, and are always 0.
 struct ImageShape {
   size_t height = 1;
   size_t width = 1;
   size_t channels = 1;
   size_t border = 0;
+  size_t idle_channels = 0;  // the last of them
 
   size_t pixels() const { return height * width; }
   size_t row_floats() const { return (width + 2 * border) * channels; }
   size_t image_floats() const { return (height + 2 * border) * row_floats(); }
-  ImageShape without_border() const { return {height, width, channels, 0}; }
+  size_t used_channels() const { return channels - idle_channels; }
+  ImageShape without_border() const { return with_border(0); }
+  ImageShape with_border(size_t pixels_wide) const {
+    return {height, width, channels, pixels_wide, idle_channels};
+  }
   bool operator==(const ImageShape&) const = default;
 };
+
+// Of so many used channels, made whole lanes.
+inline ImageShape shape_of_lanes(size_t height, size_t width, size_t used_channels, size_t border) {
+  const size_t channels = padded(used_channels);
+  return {height, width, channels, border, channels - used_channels};
+}
 
 // A batch of images: image by image, row by row, pixel by pixel, then the channels.
 class Images {

@@ -9,21 +9,31 @@
 
 namespace bitfed {
 
+// Of every `size` rows of a matrix the first `used` hold numbers; the others meet idle channels, and stay 0.
+struct RowGroups {
+  size_t size = 1;
+  size_t used = 1;
+};
+
 // Numbers that training changes, or, if it is a statistic, that it gathers; rows are padded to whole lanes.
 struct Parameter {
-  Parameter(std::string of, size_t row_count, size_t column_count, bool is_statistic = false)
+  Parameter(std::string of, size_t row_count, size_t column_count, bool is_statistic = false,
+            const RowGroups& row_groups = {})
       : name(std::move(of)),
         values(row_count, column_count),
         gradient(is_statistic ? Matrix() : Matrix(row_count, column_count)),
-        statistic(is_statistic) {}
+        statistic(is_statistic),
+        groups(row_groups) {}
 
   std::string name;
   Matrix values;
   Matrix gradient;  // empty for a statistic
   bool statistic;
+  RowGroups groups;
 
-  size_t count() const { return values.rows * values.columns; }
-  // Without padding, row by row.
+  size_t used_rows() const { return values.rows / groups.size * groups.used; }
+  size_t count() const { return used_rows() * values.columns; }
+  // Without padding and idle rows, row by row.
   std::vector<float> numbers() const;
   void assign(std::span<const float> numbers);
   void gradient_numbers(std::vector<float>* numbers) const;

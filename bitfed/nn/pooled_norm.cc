@@ -7,9 +7,9 @@ namespace bitfed {
 
 PooledNorm::PooledNorm(size_t batch, const ImageShape& input, Activation activation, size_t border,
                        const std::string& name)
-    : Layer(batch, {input.height / 2, input.width / 2, input.channels, border}),
+    : Layer(batch, {input.height / 2, input.width / 2, input.channels, border, input.idle_channels}),
       activation_(activation),
-      norm_(input.channels, name),
+      norm_(input.used_channels(), name),
       batch_mean_(input.channels),
       batch_variance_(input.channels),
       inverse_deviation_(input.channels),

@@ -11,10 +11,8 @@ constexpr float kTiny = 1e-6f;  // an image of equal values has no deviation
 }  // namespace
 
 SignActivation::SignActivation(size_t batch, const ImageShape& input, size_t border)
-    : Layer(batch, {input.height, input.width, input.channels, border}),
-      means_(batch),
-      inverse_deviations_(batch) {
-  assert(input.border == 0 && input.channels % kLanes == 0);
+    : Layer(batch, input.with_border(border)), means_(batch), inverse_deviations_(batch) {
+  assert(input.border == 0 && input.channels % kLanes == 0 && input.idle_channels == 0);
 }
 
 void SignActivation::forward(const Images& input, size_t images, Pass pass) {

@@ -60,12 +60,12 @@ NetworkSpec spec_from_state(const State& state, std::string_view source) {
   const nlohmann::json& binary = json_field(described, "binary", source);
   if (!binary.is_boolean()) throw input_error("{}: field 'binary': expected true or false", source);
   spec.binary = binary.get<bool>();
-  spec.width = length("width", kLanes, 256);
+  spec.width = length("width", 1, 256);
   spec.height = length("height", least_side(spec.name), 256);
   spec.image_width = length("image_width", least_side(spec.name), 256);
   spec.channels = length("channels", 1, 64);
   spec.classes = length("classes", 1, UINT16_MAX);
-  if (spec.width % kLanes != 0)
+  if (spec.binary && spec.width % kLanes != 0)
     throw input_error("{}: field 'width': found {}, expected a multiple of {}", source, spec.width, kLanes);
   spec.mean = channel_numbers(described, "mean", spec.channels, source);
   spec.deviation = channel_numbers(described, "deviation", spec.channels, source);
@@ -100,14 +100,14 @@ void assign_parameters(const NetworkParameters& parameters, Network* network) {
 
 void add_parameters(const ParameterShapes& shapes, const NetworkParameters& parameters, State* state) {
   for (size_t i = 0; i < shapes.size(); ++i) {
-    state->add(shapes[i]->name, {shapes[i]->values.rows, shapes[i]->values.columns}, parameters[i]);
+    state->add(shapes[i]->name, {shapes[i]->used_rows(), shapes[i]->values.columns}, parameters[i]);
   }
 }
 
 NetworkParameters read_parameters(const ParameterShapes& shapes, const State& state) {
   NetworkParameters parameters;
   for (const Parameter* shape : shapes) {
-    parameters.push_back(state.values<float>(shape->name, {shape->values.rows, shape->values.columns}));
+    parameters.push_back(state.values<float>(shape->name, {shape->used_rows(), shape->values.columns}));
     check_numbers(*shape, parameters.back(), state.source());
   }
   return parameters;
@@ -145,7 +145,7 @@ State NetworkModel::state() const {
       const std::vector<uint8_t> bits = pack_signs(parameters_[i]);
       state.add(shapes[i]->name, {bits.size()}, bits);
     } else {
-      state.add(shapes[i]->name, {shapes[i]->values.rows, shapes[i]->values.columns}, parameters_[i]);
+      state.add(shapes[i]->name, {shapes[i]->used_rows(), shapes[i]->values.columns}, parameters_[i]);
     }
   }
   state.metadata["bitfed.format"] = "1";
@@ -189,7 +189,7 @@ std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::
       const auto bits = state.values<uint8_t>(shape->name, {(shape->count() + 7) / 8});
       parameters.push_back(unpack_signs(bits, shape->count(), shape->name));
     } else {
-      parameters.push_back(state.values<float>(shape->name, {shape->values.rows, shape->values.columns}));
+      parameters.push_back(state.values<float>(shape->name, {shape->used_rows(), shape->values.columns}));
       check_numbers(*shape, parameters.back(), state.source());
     }
   }

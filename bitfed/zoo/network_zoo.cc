@@ -46,11 +46,11 @@ Network make_cnn4(const NetworkSpec& spec, size_t batch, const RandomStream& ran
       shape.border = 1;
     }
     network.add(make_convolution(shape, channels, name + ".convolution", {}));
-    shape = {shape.height, shape.width, channels, 0};
+    shape = shape_of_lanes(shape.height, shape.width, channels, 0);
     const Activation activation = spec.binary ? Activation::kHardtanh : Activation::kRelu;
     const size_t border = spec.binary || block + 1 == kBlocks ? 0 : 1;
     network.add(std::make_unique<PooledNorm>(batch, shape, activation, border, name + ".norm"));
-    shape = {shape.height / 2, shape.width / 2, channels, border};
+    shape = shape_of_lanes(shape.height / 2, shape.width / 2, channels, border);
   }
   network.add(std::make_unique<Dense>(batch, shape, spec.classes, "dense"));
   network.start(random);
@@ -96,9 +96,11 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool bi
   NetworkSpec spec;
   spec.name = model.choice("name", network_names()[0], network_names());
   spec.binary = binary;
-  spec.width = static_cast<uint32_t>(model.integer("width", spec.name == "cnn4" ? 32 : 64, kLanes, 256));
-  if (spec.width % kLanes != 0)
-    throw input_error("{}: found {}, expected a multiple of {}", model.where("width"), spec.width, kLanes);
+  spec.width = static_cast<uint32_t>(model.integer("width", spec.name == "cnn4" ? 32 : 64, 1, 256));
+  if (binary && spec.width % kLanes != 0) {
+    throw input_error("{}: found {}, expected a multiple of {} for a binary network", model.where("width"),
+                      spec.width, kLanes);
+  }
   if (prototype.is_table()) {
     throw input_error("{}: '{}' is a table, and {} needs images", model.where("name"), prototype.name,
                       spec.name);

@@ -46,11 +46,11 @@ class Builder {
     const ImageShape input{spec_.height, spec_.image_width, spec_.channels, 1};
     Network network(batch_, input, spec_.classes);
     network.add(std::make_unique<Convolution>(batch_, input, spec_.width, "stem"));
-    ImageShape shape{spec_.height, spec_.image_width, spec_.width, 0};
+    ImageShape shape = shape_of_lanes(spec_.height, spec_.image_width, spec_.width, 0);
     network.add(std::make_unique<BatchNorm>(batch_, shape, activation_, "stem.norm"));
     for (const Block& block : blocks_of(spec_)) network.add(residual(block, &shape));
     network.add(std::make_unique<AveragePool>(batch_, shape));
-    shape = {1, 1, shape.channels, 0};
+    shape = {1, 1, shape.channels, 0, shape.idle_channels};
     network.add(std::make_unique<BatchNorm>(batch_, shape, Activation::kNone, "norm"));
     network.add(std::make_unique<Dense>(batch_, shape, spec_.classes, "dense", Bias::kLearned));
     network.start(random);
@@ -67,19 +67,18 @@ class Builder {
   // A convolution of images with a border, and batch norm.
   void add_convolution(const ImageShape& input, const ImageShape& output, const ConvolutionKernel& kernel,
                        Activation activation, const std::string& name, Sequence* path) const {
-    path->add(make_convolution_(input, output.channels, name + ".convolution", kernel));
+    path->add(make_convolution_(input, output.used_channels(), name + ".convolution", kernel));
     path->add(std::make_unique<BatchNorm>(batch_, output, activation, name + ".norm"));
   }
 
   std::unique_ptr<Layer> residual(const Block& block, ImageShape* shape) const {
     const ConvolutionKernel kernel{3, block.stride};
-    const ImageShape in{shape->height, shape->width, block.in, 1};
-    const ImageShape out{kernel.steps(in.height), kernel.steps(in.width), block.out, 0};
+    const ImageShape in = shape->with_border(1);
+    const ImageShape out = shape_of_lanes(kernel.steps(in.height), kernel.steps(in.width), block.out, 0);
     Sequence path;
     add_convolution(in, out, kernel, activation_, block.name + ".first", &path);
     path.add(entry(out));
-    add_convolution({out.height, out.width, out.channels, 1}, out, {3, 1}, Activation::kNone,
-                    block.name + ".second", &path);
+    add_convolution(out.with_border(1), out, {3, 1}, Activation::kNone, block.name + ".second", &path);
     Sequence shortcut;
     if (block.has_shortcut())
       add_convolution(in, out, {1, block.stride}, Activation::kNone, block.name + ".shortcut", &shortcut);

@@ -98,5 +98,48 @@ TEST(ConvolutionTest, WithBinaryWeightsAgreesWithPlainLoops) {
   }
 }
 
+// Channels that are there only to fill lanes change nothing of the others.
+TEST(ConvolutionTest, IdleChannels) {
+  const ImageShape narrow = shape_of_lanes(5, 4, 10, 1);
+  const ImageShape wide{5, 4, 16, 1};
+  Convolution layer(2, narrow, 12, "narrow");
+  Convolution full(2, wide, 16, "wide");
+  layer.start(RandomStream({3, "layer"}));
+  EXPECT_EQ(layer.parameters()[0]->count(), 9u * 10 * 12);
+  full.parameters()[0]->values = layer.parameters()[0]->values;
+  full.parameters()[0]->values.columns = 16;
+  Images input(2, narrow);
+  fill(narrow, 4, &input);
+  for (size_t image = 0; image < 2; ++image) {
+    for (size_t y = 0; y < 5; ++y) {
+      for (size_t k = 0; k < size_t{4} * 16; ++k) {
+        if (k % 16 >= 10) input.row(image, y)[k] = 0;
+      }
+    }
+  }
+  layer.forward(input, 2, Pass::kTraining);
+  full.forward(input, 2, Pass::kTraining);
+  const size_t count = 2 * layer.output().shape().image_floats();
+  RandomStream random({6, "gradient"});
+  for (size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(layer.output().data()[i], full.output().data()[i]);
+    if (i % 16 >= 12) {
+      EXPECT_EQ(layer.output().data()[i], 0);
+    }
+    const float gradient = i % 16 < 12 ? static_cast<float>(random.normal()) : 0.0f;
+    layer.output_gradient().data()[i] = full.output_gradient().data()[i] = gradient;
+  }
+  Images of_layer(2, narrow.without_border());
+  Images of_full(2, wide.without_border());
+  layer.backward(input, 2, &of_layer);
+  full.backward(input, 2, &of_full);
+  for (size_t i = 0; i < 2 * of_full.shape().image_floats(); ++i) {
+    EXPECT_EQ(of_layer.data()[i], of_full.data()[i]);
+    if (i % 16 >= 10) {
+      EXPECT_EQ(of_layer.data()[i], 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bitfed

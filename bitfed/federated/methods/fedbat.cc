@@ -76,11 +76,9 @@ class BinarisedTraining : public LocalTraining {
   // The network's weights become the server's and the update on top.
   template <typename Update>
   void show(Layer* layer, const Update& update) {
-    Matrix& values = layer->parameter->values;
-    size_t i = 0;
-    for (size_t r = 0; r < values.rows; ++r) {
-      for (size_t c = 0; c < values.columns; ++c, ++i) values.row(r)[c] = layer->server[i] + update(i);
-    }
+    numbers_.resize(layer->server.size());
+    for (size_t i = 0; i < numbers_.size(); ++i) numbers_[i] = layer->server[i] + update(i);
+    layer->parameter->assign(numbers_);
   }
 
   Network& network_;
