@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
+
+#include "bitfed/nn/folded_norm.h"
 
 namespace bitfed {
 namespace {
@@ -38,10 +39,12 @@ void BatchNorm::forward(const Images& input, size_t images, Pass pass) {
   const ImageShape& shape = output_.shape();
   const size_t rows = images * shape.pixels();
   if (pass == Pass::kPrediction) {
-    for (size_t c = 0; c < shape.channels; ++c) {
-      factor_[c] = scale_.values.row(0)[c] / std::sqrt(variance_.values.row(0)[c] + kEpsilon);
-      offset_[c] = shift_.values.row(0)[c] - mean_.values.row(0)[c] * factor_[c];
-    }
+    const auto numbers = [&](const Parameter& parameter) {
+      return std::span(parameter.values.row(0), shape.channels);
+    };
+    const FoldedNorm norm = fold_norm(numbers(scale_), numbers(shift_), numbers(mean_), numbers(variance_));
+    std::copy(norm.factor.begin(), norm.factor.end(), factor_.data());
+    std::copy(norm.offset.begin(), norm.offset.end(), offset_.data());
     neural_kernels().affine(input.data(), rows, shape.channels, factor_.data(), offset_.data(), activation_,
                             output_.data());
     return;
