@@ -5,6 +5,7 @@
 
 #include "bitfed/nn/mlp_model.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
+#include "bitfed/zoo/model_file.h"
 #include "bitfed/zoo/network_model.h"
 
 namespace bitfed {
@@ -19,6 +20,9 @@ struct CBody {
   uint64_t table_bytes = 0;
   uint64_t ram_bytes = 0;
 };
+
+// One without code, for samples of that kind.
+CBody c_body_for(const ModelInput& input);
 
 CBody c_body(const TsetlinModel& model);
 CBody c_body(const MlpModel& model);

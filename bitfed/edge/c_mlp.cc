@@ -190,15 +190,13 @@ std::vector<uint32_t> unit_words(const MlpLayer& layer, bool turn_negative) {
 // Puts the parts together: tables, functions, and the calls that make up score().
 class MlpWriter {
  public:
-  explicit MlpWriter(const MlpModel& model) : model_(model), layers_(layers_of(model)) {}
+  explicit MlpWriter(const MlpModel& model)
+      : model_(model), input_(input_of_model(model)), layers_(layers_of(model)) {}
 
   CBody write() {
     add_scaling();
     model_.shape().binary ? add_binary_layers() : add_real_layers();
-    CBody body;
-    body.input_type = "float";
-    body.inputs = layers_.front().in;
-    body.input_text = fmt::format("The {} columns of a row, in their order.", body.inputs);
+    CBody body = c_body_for(input_);
     body.code = tables_.text() + functions_ +
                 "\nstatic void score(const @name@_input *input, float *scores) {\n" + calls_ + "}\n";
     body.table_bytes = tables_.bytes();
@@ -289,6 +287,7 @@ class MlpWriter {
   }
 
   const MlpModel& model_;
+  ModelInput input_;
   std::vector<MlpLayer> layers_;
   CTables tables_;
   std::string functions_, calls_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "bitfed/base/error.h"
 #include "bitfed/edge/c_body.h"
 #include "bitfed/edge/c_functions.h"
 #include "bitfed/edge/c_text.h"
@@ -176,17 +177,15 @@ static void dense(const float *from, float *scores) {
 
 class NetworkWriter {
  public:
-  explicit NetworkWriter(const NetworkModel& model) : spec_(model.spec()), state_(model.state()) {}
+  explicit NetworkWriter(const NetworkModel& model)
+      : spec_(model.spec()), input_(input_of_model(model)), state_(model.state()) {}
 
   CBody write() {
+    if (spec_.name != "cnn4")
+      throw input_error("--format c: found {}; of the networks only cnn4 can be written as C", spec_.name);
     add_inputs();
     spec_.binary ? add_binary_blocks() : add_real_blocks();
-    CBody body;
-    body.input_type = "uint8_t";
-    body.inputs = size_t{spec_.height} * spec_.image_width * spec_.channels;
-    body.input_text =
-        fmt::format("{} rows of {} pixels of {} channel{}, row by row, then pixel, then channel.",
-                    spec_.height, spec_.image_width, spec_.channels, spec_.channels == 1 ? "" : "s");
+    CBody body = c_body_for(input_);
     body.code = tables_.text() + functions_ +
                 "\nstatic void score(const @name@_input *input, float *scores) {\n" + calls_ + "}\n";
     body.table_bytes = tables_.bytes();
@@ -301,6 +300,7 @@ class NetworkWriter {
 
   static constexpr size_t kBlocks = 4;
   const NetworkSpec& spec_;
+  ModelInput input_;
   const State state_;
   CTables tables_;
   std::string functions_, calls_;

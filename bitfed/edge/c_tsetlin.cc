@@ -9,10 +9,10 @@
 #include <cmath>
 
 #include "bitfed/base/error.h"
-#include "bitfed/bits/kernels.h"
 #include "bitfed/edge/c_body.h"
 #include "bitfed/edge/c_text.h"
-#include "bitfed/tsetlin/clause_layout.h"
+#include "bitfed/edge/plain_clauses.h"
+#include "bitfed/zoo/model_file.h"
 
 namespace bitfed {
 namespace {
@@ -165,12 +165,6 @@ constexpr const char* kClamp =
       if (sum < -(@sum@)clamp[member] && clamp[member] > 0) sum = -(@sum@)clamp[member];
 )";
 
-size_t channels_of(const TsetlinMember& member) {
-  const BooleanizerSpec& spec = member.booleanizer;
-  return spec.kind == "colour-thermometer" ? member.shape.planes / static_cast<size_t>(spec.levels)
-                                           : member.shape.planes;
-}
-
 // How a machine sees samples: its booleanizer and the size of what it sees.
 bool sees_alike(const TsetlinMember& a, const TsetlinMember& b) {
   return a.booleanizer == b.booleanizer && a.shape.height == b.shape.height &&
@@ -183,20 +177,13 @@ class TsetlinWriter {
 
   CBody write() {
     const TsetlinMember& first = model_.members().front();
-    is_table_ = first.booleanizer.kind == "quantile";
+    input_ = member_input(first);
     for (const TsetlinMember& member : model_.members()) {
-      check(member, first);
+      check(member);
       add_member(member);
     }
     add_tables();
-    CBody body;
-    body.input_type = is_table_ ? "float" : "uint8_t";
-    body.inputs = inputs_of(first);
-    body.input_text =
-        is_table_ ? fmt::format("The {} columns of a row, in their order.", body.inputs)
-                  : fmt::format("{} rows of {} pixels of {} channel{}, row by row, then pixel, then channel.",
-                                first.shape.height, first.shape.width, channels_of(first),
-                                channels_of(first) == 1 ? "" : "s");
+    CBody body = c_body_for(input_);
     body.code =
         tables_.text() + filled(kBits, {{"words", std::to_string(most_words_)}}) + views_text_ + score_text();
     body.table_bytes = tables_.bytes();
@@ -205,20 +192,14 @@ class TsetlinWriter {
   }
 
  private:
-  size_t inputs_of(const TsetlinMember& member) const {
-    if (is_table_) return member.booleanizer.cuts.size();
-    return member.shape.height * member.shape.width * channels_of(member);
-  }
-
-  void check(const TsetlinMember& member, const TsetlinMember& first) const {
+  void check(const TsetlinMember& member) const {
     if (member.scale == 0) {
       throw input_error(
           "--format c: the scores of this model are scaled by the span of all samples that are predicted "
           "together (method.normalise = batch), and C code sees one sample at a time; train with "
           "method.normalise = training or fixed");
     }
-    const bool is_table = member.booleanizer.kind == "quantile";
-    if (is_table != is_table_ || inputs_of(member) != inputs_of(first))
+    if (!(member_input(member) == input_))
       throw input_error("--format c: the machines of this model take different inputs");
   }
 
@@ -231,49 +212,29 @@ class TsetlinWriter {
     clamp_.push_back(member.clamp);
     scale_.push_back(member.scale);
     bias_.insert(bias_.end(), member.bias.begin(), member.bias.end());
-    const ClauseLayout layout = clause_layout(member.shape, member.booleanizer);
     for (size_t label = 0; label < model_.class_count(); ++label) {
-      const size_t before = weights_.size();
+      const std::vector<PlainClause> clauses = plain_clauses(member, label);
       int64_t most = std::abs(int64_t{member.bias[label]});
-      for (size_t clause = 0; clause < member.clauses; ++clause) {
-        const size_t row = label * member.clauses + clause;
-        add_clause(member, layout, row);
-        most += std::abs(int64_t{member.weights[row]});
+      for (const PlainClause& clause : clauses) {
+        add_clause(member.shape, clause);
+        most += std::abs(int64_t{clause.weight});
       }
-      clause_counts_.push_back(static_cast<int64_t>(weights_.size() - before));
+      clause_counts_.push_back(static_cast<int64_t>(clauses.size()));
       most_sum_ = std::max(most_sum_, most);
     }
   }
 
-  // Drops what can never fire, and literals that others imply.
-  void add_clause(const TsetlinMember& member, const ClauseLayout& layout, size_t row) {
-    if (member.weights[row] == 0) return;
-    std::vector<uint64_t> clause(member.actions.row(row), member.actions.row(row) + member.actions.stride());
-    if (kernels().count_bits(clause.data(), clause.size()) == 0) return;  // an empty clause is silent
-    reduce_clause(layout, clause.data());
-    const PatchShape& shape = member.shape;
-    if (get_bit(clause.data(), 0) && get_bit(clause.data(), shape.features()))
-      return;  // it contradicts itself
-    const size_t up = shape.positions_y() - 1;
-    const size_t along = shape.positions_x() - 1;
-    const Demand y = read_demand(layout, {0, up}, clause.data());
-    const Demand x = read_demand(layout, {up, along}, clause.data());
-    first_y_.push_back(y.above + 1);
-    last_y_.push_back(y.below);
-    first_x_.push_back(x.above + 1);
-    last_x_.push_back(x.below);
-    weights_.push_back(member.weights[row]);
-    const size_t before = literals_.size();
-    for (size_t literal = 0; literal < shape.literals(); ++literal) {
-      if (!get_bit(clause.data(), literal) || shape.is_position(literal)) continue;
-      const size_t content = literal % shape.features() - shape.position_bits();
-      const size_t plane = content % shape.planes;
-      const size_t pixel = content / shape.planes;
-      const size_t place =
-          (plane * shape.height + pixel / shape.patch_width) * shape.width + pixel % shape.patch_width;
-      literals_.push_back(static_cast<int64_t>(2 * place + (literal >= shape.features())));
+  void add_clause(const PatchShape& shape, const PlainClause& clause) {
+    first_y_.push_back(static_cast<int64_t>(clause.first_y));
+    last_y_.push_back(static_cast<int64_t>(clause.last_y));
+    first_x_.push_back(static_cast<int64_t>(clause.first_x));
+    last_x_.push_back(static_cast<int64_t>(clause.last_x));
+    weights_.push_back(clause.weight);
+    literal_counts_.push_back(static_cast<int64_t>(clause.literals.size()));
+    for (const PlainClause::Literal& literal : clause.literals) {
+      const size_t place = (literal.plane * shape.height + literal.y) * shape.width + literal.x;
+      literals_.push_back(static_cast<int64_t>(2 * place + (literal.negated ? 1 : 0)));
     }
-    literal_counts_.push_back(static_cast<int64_t>(literals_.size() - before));
   }
 
   void add_view(const TsetlinMember& member) {
@@ -283,7 +244,7 @@ class TsetlinWriter {
     viewers_.push_back(&member);
     // A word more than the bits fill, since clauses read two at a time.
     most_words_ = std::max(most_words_, (shape.height * shape.width * shape.planes + 31) / 32 + 1);
-    const size_t channels = channels_of(member);
+    const size_t channels = input_.channels;
     const size_t row = shape.width * channels;
     std::vector<std::pair<std::string, std::string>> values = {{"view", view},
                                                                {"height", std::to_string(shape.height)},
@@ -321,8 +282,8 @@ class TsetlinWriter {
   }
 
   void add_tables() {
-    const int64_t most = *std::max_element(literals_.begin(), literals_.end());
-    if (literals_.empty() || most <= UINT8_MAX) {
+    const int64_t most = literals_.empty() ? 0 : *std::max_element(literals_.begin(), literals_.end());
+    if (most <= UINT8_MAX) {
       literal_type_ = "uint8_t";
     } else if (most <= UINT16_MAX) {
       literal_type_ = "uint16_t";
@@ -362,7 +323,7 @@ class TsetlinWriter {
   }
 
   const TsetlinModel& model_;
-  bool is_table_ = false;
+  ModelInput input_;
   std::vector<const TsetlinMember*> viewers_;  // the first of those that see alike
   CTables tables_;
   std::string views_text_;

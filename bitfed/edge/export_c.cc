@@ -134,6 +134,21 @@ std::string c_string(const std::string& text) {
 
 }  // namespace
 
+CBody c_body_for(const ModelInput& input) {
+  CBody body;
+  body.inputs = input.count();
+  if (input.is_table()) {
+    body.input_type = "float";
+    body.input_text = fmt::format("The {} columns of a row, in their order.", input.columns);
+  } else {
+    body.input_type = "uint8_t";
+    body.input_text =
+        fmt::format("{} rows of {} pixels of {} channel{}, row by row, then pixel, then channel.",
+                    input.height, input.width, input.channels, input.channels == 1 ? "" : "s");
+  }
+  return body;
+}
+
 CExport export_c(const Model& model, const std::string& name, const std::vector<std::string>& class_names) {
   if (!is_identifier(name)) {
     throw input_error("--name: found '{}', expected a C identifier: a letter, then letters, digits and _",

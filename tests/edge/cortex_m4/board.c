@@ -1,5 +1,5 @@
-/* A Cortex-M4 without an operating system, as qemu's mps2-an386 has it: start, and a line out by semihosting. Predicts
-   the linked samples and prints of each the class and the bits of all scores. */
+/* A Cortex-M4 without an operating system, as qemu's mps2-an386 has it: start, and a line out by semihosting.
+   Predicts the linked samples and prints of each the class and the bits of all scores. */
 #include <string.h>
 
 #include "model.h"
@@ -9,9 +9,9 @@ extern const model_input samples[];
 
 extern char stack_top[], data_begin[], data_end[], data_image[], bss_begin[], bss_end[];
 
-static void call_host(int operation, const void *argument) {
+static void call_host(int operation, const void* argument) {
   register int r0 __asm__("r0") = operation;
-  register const void *r1 __asm__("r1") = argument;
+  register const void* r1 __asm__("r1") = argument;
   __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
 }
 
@@ -27,7 +27,7 @@ static void print_hex(uint32_t value, char end) {
 static void reset(void) {
   unsigned i;
   int k;
-  *(volatile uint32_t *)0xe000ed88 |= 0xf << 20; /* the floating-point unit, on */
+  *(volatile uint32_t*)0xe000ed88 |= 0xf << 20; /* the floating-point unit, on */
   __asm__ volatile("dsb\n isb");
   memcpy(data_begin, data_image, (size_t)(data_end - data_begin));
   memset(bss_begin, 0, (size_t)(bss_end - bss_begin));
@@ -40,16 +40,16 @@ static void reset(void) {
       print_hex(bits, k + 1 < MODEL_CLASSES ? ' ' : '\n');
     }
   }
-  call_host(0x18, (const void *)0x20026); /* SYS_EXIT, ADP_Stopped_ApplicationExit */
+  call_host(0x18, (const void*)0x20026); /* SYS_EXIT, ADP_Stopped_ApplicationExit */
   for (;;) {
   }
 }
 
 static void fault(void) {
-  call_host(0x18, (const void *)0x20023); /* a run-time error */
+  call_host(0x18, (const void*)0x20023); /* a run-time error */
   for (;;) {
   }
 }
 
-__attribute__((section(".vectors"), used)) static void *const vectors[] = {stack_top, (void *)reset, (void *)fault,
-                                                                           (void *)fault};
+__attribute__((section(".vectors"), used)) static void* const vectors[] = {stack_top, (void*)reset,
+                                                                           (void*)fault, (void*)fault};
