@@ -11,9 +11,8 @@
 #include "bitfed/report/clause_logic.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
-#include "bitfed/zoo/zoo.h"
+#include "bitfed/zoo/model_file.h"
 #include "cli/commands.h"
-#include "cli/model_file.h"
 
 namespace bitfed::cli {
 namespace {

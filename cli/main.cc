@@ -31,6 +31,7 @@ int run(int argc, char** argv) {
   bitfed::cli::add_data(app);
   bitfed::cli::add_inspect(app);
   bitfed::cli::add_predict(app);
+  bitfed::cli::add_export(app);
   bitfed::cli::add_listings(app);
   try {
     app.parse(argc, argv);

@@ -9,8 +9,8 @@
 #include "bitfed/base/error.h"
 #include "bitfed/data/catalog.h"
 #include "bitfed/data/csv.h"
+#include "bitfed/zoo/model_file.h"
 #include "cli/commands.h"
-#include "cli/model_file.h"
 
 namespace bitfed::cli {
 namespace {

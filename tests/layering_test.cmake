@@ -12,10 +12,11 @@ set(see_model base bits data)
 set(see_tsetlin base bits data model)
 set(see_nn base bits data model)
 set(see_zoo base bits data model tsetlin nn)
+set(see_edge base bits data model tsetlin nn zoo)
 set(see_federated base bits data model tsetlin nn zoo)
 set(see_simulation base bits data model tsetlin nn zoo federated)
 set(see_report base bits data model tsetlin nn zoo)
-set(see_cli base bits data model tsetlin nn zoo federated simulation report)
+set(see_cli base bits data model tsetlin nn zoo federated simulation report edge)
 
 # Sets `result` to one line per include that goes up, sideways or outside the layers.
 function(find_violations root result)

@@ -52,6 +52,11 @@ void ThreadPool::work() {
 }
 
 void ThreadPool::for_each(size_t count, const std::function<void(size_t)>& body) {
+  // Alone, a runner is quicker here than the message to a thread.
+  if (std::min<size_t>(size(), count) == 1) {
+    for (size_t index = 0; index < count; ++index) body(index);
+    return;
+  }
   std::mutex mutex;
   std::condition_variable done;
   size_t next = 0;

@@ -43,33 +43,6 @@ void fill_threshold(const BooleanizerSpec& spec, const Dataset& dataset, BitImag
   }
 }
 
-// Half of OpenCV's Gaussian kernel for `window` and no given sigma, the middle first: up to 9 from its
-// table of dyadic weights, above that exp(-x^2 / 2 sigma^2) over the sum, with sigma as its documentation
-// of getGaussianKernel says. Weights have single precision, as OpenCV's have.
-std::vector<double> gaussian_weights(int window) {
-  switch (window) {
-    case 3:
-      return {128 / 256.0, 64 / 256.0};
-    case 5:
-      return {96 / 256.0, 64 / 256.0, 16 / 256.0};
-    case 7:
-      return {72 / 256.0, 56 / 256.0, 28 / 256.0, 8 / 256.0};
-    case 9:
-      return {60 / 256.0, 51 / 256.0, 30 / 256.0, 13 / 256.0, 4 / 256.0};
-    default:
-      break;
-  }
-  const double sigma = 0.3 * ((window - 1) * 0.5 - 1) + 0.8;
-  std::vector<double> weights;
-  double sum = 0;
-  for (int x = 0; x <= window / 2; ++x) {
-    weights.push_back(std::exp(-x * x / (2 * sigma * sigma)));
-    sum += x == 0 ? weights.back() : 2 * weights.back();
-  }
-  for (double& weight : weights) weight = static_cast<float>(weight / sum);
-  return weights;
-}
-
 // The Gaussian mean around every byte of an image, the border replicated, channels apart. The kernel is a
 // product, so rows are averaged first, then columns. Sums of products of bytes and the weights above are
 // exact in double precision along a row and nearly so along a column: OpenCV's own single-precision sums
@@ -327,6 +300,33 @@ BooleanizerSpec read_booleanizer(const Config& config, const std::string& defaul
   spec.kind = config.choice("kind", default_kind, kind_names());
   find_kind(spec.kind).read(config, spec);
   return spec;
+}
+
+// Half of OpenCV's Gaussian kernel for `window` and no given sigma, the middle first: up to 9 from its
+// table of dyadic weights, above that exp(-x^2 / 2 sigma^2) over the sum, with sigma as its documentation
+// of getGaussianKernel says. Weights have single precision, as OpenCV's have.
+std::vector<double> gaussian_weights(int window) {
+  switch (window) {
+    case 3:
+      return {128 / 256.0, 64 / 256.0};
+    case 5:
+      return {96 / 256.0, 64 / 256.0, 16 / 256.0};
+    case 7:
+      return {72 / 256.0, 56 / 256.0, 28 / 256.0, 8 / 256.0};
+    case 9:
+      return {60 / 256.0, 51 / 256.0, 30 / 256.0, 13 / 256.0, 4 / 256.0};
+    default:
+      break;
+  }
+  const double sigma = 0.3 * ((window - 1) * 0.5 - 1) + 0.8;
+  std::vector<double> weights;
+  double sum = 0;
+  for (int x = 0; x <= window / 2; ++x) {
+    weights.push_back(std::exp(-x * x / (2 * sigma * sigma)));
+    sum += x == 0 ? weights.back() : 2 * weights.back();
+  }
+  for (double& weight : weights) weight = static_cast<float>(weight / sum);
+  return weights;
 }
 
 size_t plane_count(const BooleanizerSpec& spec, const Dataset& dataset) {

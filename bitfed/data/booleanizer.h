@@ -40,6 +40,9 @@ size_t plane_count(const BooleanizerSpec& spec, const Dataset& dataset);
 // it. Their sizes, in the planes' order; they add up to `planes`.
 std::vector<size_t> thermometer_sizes(const BooleanizerSpec& spec, size_t planes);
 
+// Of "adaptive-gaussian": half of OpenCV's Gaussian kernel for `window`, the middle first.
+std::vector<double> gaussian_weights(int window);
+
 BitImages booleanize(const BooleanizerSpec& spec, const Dataset& dataset);
 
 }  // namespace bitfed

@@ -23,31 +23,40 @@ BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size
       input_(input),
       kernel_(kernel),
       rotated_(channels, kernel.taps() * input.channels, options, name),
-      by_input_(kernel.taps() * input.channels, channels),
+      filters_(kernel, input.channels, channels),
       gradient_(channels, kernel.taps() * input.channels),
-      weights_(by_input_.values.size()),
-      weights_back_(by_input_.values.size()),
-      signs_(batch * input.image_floats()),
+      weights_back_(gradient_.values.size()),
+      signs_(batch * (input.height + 2) * (input.width + 2) * filters_.pixel_words()),
       paired_signs_((batch + 1) / 2 * 2 * input.image_floats()),
       paired_gradient_((batch + 1) / 2 * 2 * output_.shape().image_floats()),
       bordered_(output_.shape().with_border(1)),
       bordered_gradient_(batch * bordered_.image_floats()),
+      tail_(4 * channels),
       no_image_(std::max(input.image_floats(), output_.shape().image_floats())),
-      places_(patch_places(batch, input, kernel)),
+      places_(patch_places(batch, ImageShape{input.height, input.width, filters_.pixel_words(), 1}, kernel)),
       phases_(convolution_phases(batch, input, bordered_, kernel)) {
   assert(input.border == 1 && input.channels % kLanes == 0 && channels % kLanes == 0);
-  for (size_t i = 0; i < output_.shape().pixels(); ++i) paired_places_.push_back(2 * places_[i]);
+  for (const uint32_t place : patch_places(1, input, kernel)) paired_places_.push_back(2 * place);
+  const ImageShape& out = output_.shape();
+  for (size_t i = 0; i < batch * out.pixels(); ++i) {
+    const size_t y = i / out.width % out.height * kernel.stride;
+    const size_t x = i % out.width * kernel.stride;
+    cases_.push_back(SignFilters::case_of(y, x, input.height, input.width));
+  }
   if (phases_.size() > 1)
     phase_pixels_ = Floats(batch * phases_[0].height * phases_[0].width * input.channels);
 }
 
-// Pairs along the depth: inputs 2i and 2i + 1 of every filter.
-void BinaryConvolution::pack_weights(const Matrix& signs) {
-  const NeuralKernels& kernels = neural_kernels();
-  kernels.transpose(signs.row(0), signs.rows, signs.stride, by_input_.row(0), by_input_.stride);
-  for (size_t i = 0; i < by_input_.rows; i += 2)
-    kernels.quantise_pairs(by_input_.row(i), by_input_.row(i + 1), by_input_.stride, 1,
-                           weights_.data() + i * by_input_.stride);
+void BinaryConvolution::pack_signs(const Images& input, size_t images) {
+  const size_t words = filters_.pixel_words();
+  const size_t row_words = (input_.width + 2) * words;
+  for (size_t image = 0; image < images; ++image) {
+    for (size_t y = 0; y < input_.height; ++y) {
+      const size_t row = image * (input_.height + 2) + y + 1;
+      binary_kernels().signs_about(input.row(image, y), input_.width, input_.channels, 0,
+                                   signs_.data() + row * row_words + words);
+    }
+  }
 }
 
 // The way back goes from filters to inputs, with the kernel upside down: filters in pairs.
@@ -67,14 +76,30 @@ void BinaryConvolution::pack_weights_back(const Matrix& signs) {
 
 void BinaryConvolution::forward(const Images& input, size_t images, Pass pass) {
   const Matrix& signs = rotated_.forward();
-  pack_weights(signs);
+  for (size_t f = 0; f < signs.rows; ++f) filters_.set(f, signs.row(f));
   if (pass == Pass::kTraining) pack_weights_back(signs);
-  neural_kernels().quantise(input.data(), images * input_.image_floats(), 1, signs_.data());
+  pack_signs(input, images);
+  const size_t row_words = (input_.width + 2) * filters_.pixel_words();
+  const size_t pixels = images * output_.shape().pixels();
+  binary_kernels().sign_sums(
+      filters_.patches(signs_.data(), row_words, places_.data(), cases_.data(), pixels / 4), output_.data());
+  if (pixels % 4 != 0) sum_tail(pixels);
+}
+
+// The last pixels, fewer than four.
+void BinaryConvolution::sum_tail(size_t pixels) {
+  const size_t row_words = (input_.width + 2) * filters_.pixel_words();
+  const size_t first = pixels / 4 * 4;
+  uint32_t places[4];
+  uint8_t cases[4];
+  for (size_t i = 0; i < 4; ++i) {
+    const size_t pixel = std::min(first + i, pixels - 1);
+    places[i] = places_[pixel];
+    cases[i] = cases_[pixel];
+  }
+  binary_kernels().sign_sums(filters_.patches(signs_.data(), row_words, places, cases, 1), tail_.data());
   const size_t channels = output_.shape().channels;
-  const size_t pairs = kernel_.side * input_.channels / 2;
-  neural_kernels().multiply_pairs({signs_.data(), places_.data(), kernel_.side, pairs, input_.row_floats(),
-                                   weights_.data(), 2 * pairs * channels, output_.data(), channels,
-                                   images * output_.shape().pixels(), channels, 1});
+  std::copy_n(tail_.data(), (pixels - first) * channels, output_.data() + first * channels);
 }
 
 void BinaryConvolution::weight_gradient(const Images& input, size_t images, float factor) {
@@ -153,9 +178,12 @@ void BinaryConvolution::backward(const Images& input, size_t images, Images* gra
 }
 
 std::vector<std::vector<float>> BinaryConvolution::deployed() {
-  pack_weights(rotated_.forward());
-  const std::vector<float> all(by_input_.row(0), by_input_.row(0) + by_input_.rows * by_input_.stride);
-  return {all};
+  const Matrix& signs = rotated_.forward();
+  std::vector<float> by_input;
+  for (size_t i = 0; i < signs.columns; ++i) {
+    for (size_t f = 0; f < signs.rows; ++f) by_input.push_back(signs.row(f)[i]);
+  }
+  return {by_input};
 }
 
 BinaryWeightConvolution::BinaryWeightConvolution(size_t batch, const ImageShape& input, size_t channels,

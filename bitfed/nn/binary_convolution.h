@@ -2,6 +2,7 @@
 
 #include "bitfed/nn/convolution.h"
 #include "bitfed/nn/rotated_weights.h"
+#include "bitfed/nn/sign_filters.h"
 
 namespace bitfed {
 
@@ -9,8 +10,8 @@ namespace bitfed {
 // or more, padded with zeros to as many pixels as the stride leaves. The weights of a filter stand by row and
 // column of the kernel, then input channel.
 //
-// All products are of integers. Gradients on their way back become fixed point first: 16 bits, scaled by the
-// largest of the batch. One operand is always a sign, so the sums are exact, and the same on every machine.
+// The way forward is of bits. On the way back gradients become fixed point first, 16 bits, scaled by the
+// largest of the batch: one operand is always a sign, so the sums are exact, and the same on every machine.
 class BinaryConvolution : public Layer {
  public:
   // Channels come in whole lanes.
@@ -32,7 +33,8 @@ class BinaryConvolution : public Layer {
   static constexpr size_t kRotationIterations = 3;
 
  private:
-  void pack_weights(const Matrix& signs);
+  void pack_signs(const Images& input, size_t images);
+  void sum_tail(size_t pixels);
   void pack_weights_back(const Matrix& signs);
   void weight_gradient(const Images& input, size_t images, float factor);
   void input_gradient(size_t images, float factor, Images* gradient);
@@ -42,16 +44,18 @@ class BinaryConvolution : public Layer {
   ImageShape input_;
   ConvolutionKernel kernel_;
   RotatedWeights rotated_;
-  Matrix by_input_;                        // the signs of the weights, or their gradient, a row an input
+  SignFilters filters_;
   Matrix gradient_;                        // of the signs, a row a filter
-  Shorts weights_, weights_back_;          // the latter phase by phase
-  Shorts signs_;                           // the input
+  Shorts weights_back_;                    // phase by phase
+  AlignedVector<uint32_t> signs_;          // the input
   Shorts paired_signs_, paired_gradient_;  // two images in turn
   ImageShape bordered_;                    // of the output's gradient with a border
   Shorts bordered_gradient_;
+  Floats tail_;
   Floats no_image_;
-  Floats phase_pixels_;  // a phase's gradients, where there are several
-  std::vector<uint32_t> places_, paired_places_;
+  Floats phase_pixels_;                           // a phase's gradients, where there are several
+  std::vector<uint32_t> places_, paired_places_;  // of patches, in words of signs and in pairs
+  std::vector<uint8_t> cases_;                    // see SignFilters
   std::vector<ConvolutionPhase> phases_;
 };
 

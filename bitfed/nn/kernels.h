@@ -293,7 +293,8 @@ struct NeuralKernels {
   // x * a + y * b, the first product fused.
   void (*combine)(const float* x, float a, const float* y, float b, size_t count, float* out);
   // Of `numbers` numbers, with their padding of zeros `count`; the mask tells them apart (none: no padding).
-  // The mean is taken in sixteen sums, number i in sum i % 16, added up by halves: plain C can repeat it.
+  // The mean is of sixteen sums of doubles, number i in sum i % 16, added up by halves: plain C can repeat
+  // it, and another order gives all but certainly the same float.
   float (*mean)(const float* x, size_t count, size_t numbers);
   float (*deviation)(const float* x, size_t count, const float* mask, size_t numbers, float mean);
   // (x - mean) * factor where the mask is 1, 0 elsewhere.

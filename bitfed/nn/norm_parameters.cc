@@ -1,7 +1,8 @@
 #include "bitfed/nn/norm_parameters.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "bitfed/nn/folded_norm.h"
 
 namespace bitfed {
 namespace {
@@ -35,10 +36,9 @@ void NormParameters::gather(const Floats& batch_mean, const Floats& batch_varian
 }
 
 void NormParameters::fold(Floats* factor, Floats* offset) const {
-  for (size_t c = 0; c < scale.count(); ++c) {
-    (*factor)[c] = scale.values.row(0)[c] / std::sqrt(variance.values.row(0)[c] + kEpsilon);
-    (*offset)[c] = shift.values.row(0)[c] - mean.values.row(0)[c] * (*factor)[c];
-  }
+  const FoldedNorm norm = fold_norm(scale.numbers(), shift.numbers(), mean.numbers(), variance.numbers());
+  std::copy(norm.factor.begin(), norm.factor.end(), factor->data());
+  std::copy(norm.offset.begin(), norm.offset.end(), offset->data());
 }
 
 }  // namespace bitfed

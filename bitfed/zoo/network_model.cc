@@ -74,6 +74,41 @@ NetworkSpec spec_from_state(const State& state, std::string_view source) {
   return spec;
 }
 
+// A binary cnn4 on bits. Of each block the parameters are weights, scale, shift, mean, variance; then the
+// dense layer's weights.
+PackedNetwork::Numbers packed_numbers(const NetworkSpec& spec, const NetworkParameters& parameters) {
+  PackedNetwork::Numbers numbers;
+  numbers.height = spec.height;
+  numbers.width = spec.image_width;
+  numbers.channels = spec.channels;
+  numbers.classes = spec.classes;
+  for (size_t c = 0; c < spec.channels; ++c) {
+    for (int pixel = 0; pixel < 256; ++pixel)
+      numbers.inputs.push_back(input_of(spec, static_cast<uint8_t>(pixel), c));
+  }
+  for (size_t i = 0; i + 1 < parameters.size(); i += 5) {
+    numbers.blocks.push_back({parameters[i], fold_norm(parameters[i + 1], parameters[i + 2],
+                                                       parameters[i + 3], parameters[i + 4])});
+  }
+  numbers.dense = parameters.back();
+  return numbers;
+}
+
+// Numbers that are finite may still give others that are not, where a variance is next to nothing. Of a norm,
+// shift, mean and variance stand behind the scale.
+void check_folded(const ParameterShapes& shapes, const NetworkParameters& parameters,
+                  std::string_view source) {
+  const auto finite = [](float number) { return std::isfinite(number); };
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (!shapes[i]->name.ends_with(".scale")) continue;
+    const FoldedNorm norm = fold_norm(parameters[i], parameters[i + 1], parameters[i + 2], parameters[i + 3]);
+    if (!std::all_of(norm.factor.begin(), norm.factor.end(), finite) ||
+        !std::all_of(norm.offset.begin(), norm.offset.end(), finite)) {
+      throw input_error("{}: tensor '{}': expected a batch norm that can be folded", source, shapes[i]->name);
+    }
+  }
+}
+
 // What a small file claims must not make a large network: its weights are there before one is made.
 void expect_large_tensors(const NetworkSpec& spec, const State& state) {
   for (const NetworkProduct& product : network_products(spec)) {
@@ -113,6 +148,12 @@ NetworkParameters read_parameters(const ParameterShapes& shapes, const State& st
   return parameters;
 }
 
+NetworkModel::NetworkModel(NetworkSpec spec, NetworkParameters parameters)
+    : spec_(std::move(spec)), parameters_(std::move(parameters)) {
+  if (spec_.binary && spec_.name == "cnn4")
+    packed_ = std::make_shared<const PackedNetwork>(packed_numbers(spec_, parameters_));
+}
+
 std::vector<float> NetworkModel::scores(const Dataset& dataset, ThreadPool& pool) const {
   if (dataset.height != spec_.height || dataset.width != spec_.image_width ||
       dataset.channels != spec_.channels) {
@@ -123,6 +164,12 @@ std::vector<float> NetworkModel::scores(const Dataset& dataset, ThreadPool& pool
   const size_t classes = class_count();
   std::vector<float> scores(dataset.size() * classes);
   pool.for_ranges(dataset.size(), kGrain, [&](size_t begin, size_t end) {
+    if (packed_ != nullptr) {
+      PackedNetwork::Workspace workspace = packed_->make_workspace();
+      for (size_t i = begin; i < end; ++i)
+        packed_->predict(dataset.image(i).data(), &workspace, &scores[i * classes]);
+      return;
+    }
     Network network = make_network(spec_, kBatch, RandomStream({.purpose = "prediction"}));
     assign_parameters(parameters_, &network);
     for (size_t first = begin; first < end; first += kBatch) {
@@ -193,6 +240,7 @@ std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::
       check_numbers(*shape, parameters.back(), state.source());
     }
   }
+  check_folded(network.parameters(), parameters, state.source());
   return std::make_unique<NetworkModel>(std::move(spec), std::move(parameters));
 }
 

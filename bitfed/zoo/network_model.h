@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bitfed/model/model.h"
+#include "bitfed/nn/packed_network.h"
 #include "bitfed/zoo/network_zoo.h"
 
 namespace bitfed {
@@ -21,11 +22,10 @@ using ParameterShapes = std::vector<Parameter*>;
 void add_parameters(const ParameterShapes& shapes, const NetworkParameters& parameters, State* state);
 NetworkParameters read_parameters(const ParameterShapes& shapes, const State& state);
 
-// A trained network. The signs of a binary one are written down as bits.
+// A trained network. The signs of a binary one are written down as bits, and it predicts on bits.
 class NetworkModel : public Model {
  public:
-  NetworkModel(NetworkSpec spec, NetworkParameters parameters)
-      : spec_(std::move(spec)), parameters_(std::move(parameters)) {}
+  NetworkModel(NetworkSpec spec, NetworkParameters parameters);
 
   const NetworkSpec& spec() const { return spec_; }
   size_t class_count() const override { return spec_.classes; }
@@ -36,6 +36,7 @@ class NetworkModel : public Model {
  private:
   NetworkSpec spec_;
   NetworkParameters parameters_;
+  std::shared_ptr<const PackedNetwork> packed_;  // what a binary network predicts with
 };
 
 // The inverse of state(); trusts nothing.

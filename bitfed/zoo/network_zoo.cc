@@ -150,11 +150,8 @@ void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t
   const size_t row_pixels = size_t{spec.image_width} * spec.channels;
   for (size_t y = 0; y < spec.height; ++y) {
     float* row = network->input().row(place, y);
-    for (size_t i = 0; i < row_pixels; ++i) {
-      const size_t channel = i % spec.channels;
-      const float pixel = static_cast<float>(pixels[y * row_pixels + i]) / 255.0f;
-      row[i] = (pixel - spec.mean[channel]) / spec.deviation[channel];
-    }
+    for (size_t i = 0; i < row_pixels; ++i)
+      row[i] = input_of(spec, pixels[y * row_pixels + i], i % spec.channels);
   }
 }
 

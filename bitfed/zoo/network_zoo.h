@@ -50,6 +50,11 @@ Network make_network(const NetworkSpec& spec, size_t batch, const RandomStream& 
 Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& options, size_t batch,
                              const RandomStream& random);
 
+// What a pixel of a channel is to the network.
+inline float input_of(const NetworkSpec& spec, uint8_t pixel, size_t channel) {
+  return (static_cast<float>(pixel) / 255.0f - spec.mean[channel]) / spec.deviation[channel];
+}
+
 // Puts an image into its place of the batch.
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network);
 

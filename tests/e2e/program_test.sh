@@ -24,7 +24,7 @@ PYTHON
 
 echo "-- help"
 "$program" --help >out
-for command in run report reproduce data inspect predict methods models datasets; do expect "$command" out; done
+for command in run report reproduce data inspect predict export methods models datasets; do expect "$command" out; done
 "$program" --version | grep -Eq '^[0-9]+\.[0-9]+' || fail "no version"
 help() {  # help "COMMAND" OPTION...
   "$program" $1 --help >out || fail "$1 --help"
@@ -36,6 +36,7 @@ help report DIR --out --json
 help reproduce PAPER:TABLE --rows --seeds --quick --out --data-dir --recipes --threads --list --quiet
 help inspect MODEL --clauses --json
 help predict MODEL --data --out --threads --json --data-dir --label
+help export MODEL --format --out --name
 help data list info fetch partition
 help "data list" --data-dir
 help "data info" --data-dir
@@ -204,6 +205,23 @@ for name in ("binary_ops", "flops"):
 PYTHON
 "$program" predict people/model.safetensors --data people.csv --label kind --person person >out
 expect "of 71 right" out
+
+echo "-- export"
+for model in run-a table people; do
+  "$program" export $model/model.safetensors --format c --out exported-$model >out
+  expect "^flash  *[0-9,]* bytes" out
+  expect "^RAM  *[0-9,]* bytes" out
+  for file in model.h model.c main.c; do [ -s exported-$model/$file ] || fail "export: no $file"; done
+done
+if command -v cc >/dev/null; then
+  (cd exported-run-a && cc -std=c99 model.c main.c -o trial && ./trial </dev/null >zeros)
+  [ "$(wc -l <exported-run-a/zeros)" = 1 ] || fail "export: no answer to a sample of zeros"
+  (cd exported-run-a && head -c 65 /dev/zero | ./trial >/dev/null 2>err) && fail "export: half a sample is taken"
+fi
+status=0
+"$program" export run-a/model.safetensors --format c --out x --name 'a b' 2>err >out || status=$?
+[ $status = 2 ] || fail "export --name: status $status"
+expect "identifier" err
 
 echo "-- usage"
 status=0

@@ -110,6 +110,22 @@ def tsetlin(classes, members):
             "bitfed.members": json.dumps(described)}, parts
 
 
+def network_lines():
+    """The smallest binary cnn4, as lines; most of its data are zeros that need not be there."""
+    texts = {"bitfed.format": "1", "bitfed.kind": "network", "bitfed.network": json.dumps(
+        {"name": "cnn4", "binary": True, "width": 16, "height": 17, "image_width": 16, "channels": 1, "classes": 3,
+         "mean": [0.5], "deviation": [0.25]})}
+    lines = [f"@{key} {value}" for key, value in texts.items()]
+    channels = 1
+    for i in range(4):
+        filters = 16 << i
+        lines.append(f"blocks.{i}.convolution.weights U8 {(9 * channels * filters + 7) // 8}")
+        lines += [f"blocks.{i}.norm.{what} F32 1 {filters}" for what in ("scale", "shift", "mean", "variance")]
+        channels = filters
+    lines.append(f"dense.weights F32 {channels} 3")
+    return "\n".join(lines).encode() + b"\n\n" + bytes(range(7, 25)) + floats(*(0.1 * i for i in range(64)))
+
+
 def models():
     small = mlp(True, [3, 5, 2])
     claims = {"bitfed.mlp": '{"widths": [3, 65535, 65535, 2], "binary": true}'}
@@ -179,6 +195,7 @@ def main():
         save_state("model", name, texts, parts)
     for name, (texts, parts) in messages().items():
         save_state("mlp_messages", name, texts, parts)
+    save("model", "network.lines", network_lines())
     save("model", "golden", b"\0" + (ROOT.parent.parent / "golden" / "tsetlin-1.safetensors").read_bytes())
 
     # First the layout and what to do, then the number of clauses; see clauses_fuzz.cc.

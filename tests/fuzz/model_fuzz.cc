@@ -1,5 +1,6 @@
-#include "bitfed/nn/mlp_model.h"
+#include "bitfed/edge/export_c.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
+#include "bitfed/zoo/model_file.h"
 #include "bitfed/zoo/zoo.h"
 #include "tests/fuzz/fuzzed_state.h"
 
@@ -19,12 +20,12 @@ Dataset table_of(size_t columns) {
   return table;
 }
 
-Dataset images_of(const PatchShape& shape, size_t channels) {
+Dataset images_of(const ModelInput& input) {
   Dataset images;
   images.name = "images";
-  images.height = shape.height;
-  images.width = shape.width;
-  images.channels = channels;
+  images.height = input.height;
+  images.width = input.width;
+  images.channels = input.channels;
   images.labels.assign(kSamples, 0);
   for (size_t i = 0; i < kSamples * images.image_bytes(); ++i)
     images.pixels.push_back(static_cast<uint8_t>(i * 37));
@@ -34,15 +35,22 @@ Dataset images_of(const PatchShape& shape, size_t channels) {
 // Samples such as the model takes; none where they, or what is made of them, would be large.
 Dataset samples_for(const Model& model) {
   constexpr size_t kMost = 1024;
-  if (const auto* mlp = dynamic_cast<const MlpModel*>(&model)) return table_of(mlp->shape().widths.front());
-  for (const TsetlinMember& member : dynamic_cast<const TsetlinModel&>(model).members()) {
-    if (member.shape.patches() > kMost || member.shape.literals() > kMost) return {};
+  if (const auto* tsetlin = dynamic_cast<const TsetlinModel*>(&model)) {
+    for (const TsetlinMember& member : tsetlin->members()) {
+      if (member.shape.patches() > kMost || member.shape.literals() > kMost) return {};
+    }
   }
-  const TsetlinMember& first = dynamic_cast<const TsetlinModel&>(model).members().front();
-  const BooleanizerSpec& spec = first.booleanizer;
-  if (spec.kind == "quantile") return table_of(spec.cuts.size());
-  const size_t planes = spec.kind == "colour-thermometer" ? static_cast<size_t>(spec.levels) : 1;
-  return images_of(first.shape, first.shape.planes / planes);
+  const ModelInput input = input_of_model(model);
+  return input.is_table() ? table_of(input.columns) : images_of(input);
+}
+
+// What predicts can be written as C, or is refused for a reason.
+void export_as_c(const Model& model) {
+  try {
+    export_c(model, "model", std::vector<std::string>(model.class_count()));
+  } catch (const Error& error) {
+    check_refusal(error);
+  }
 }
 
 }  // namespace
@@ -62,6 +70,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   model->costs();
   if (!(load_model(decode(encode(model->state()), "again"), "again")->state() == model->state()))
     __builtin_trap();
+  export_as_c(*model);
   const Dataset samples = samples_for(*model);
   if (samples.size() == 0) return 0;
   try {

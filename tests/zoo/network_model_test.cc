@@ -242,6 +242,15 @@ TEST(NetworkModel, RefusesWhatDoesNotFit) {
     broken.add(tensor);
   }
   EXPECT_THAT(error_text([&] { load_model(broken, "f"); }), HasSubstr("blocks.1.norm.variance"));
+  State extreme;
+  extreme.metadata = good.metadata;
+  for (Tensor tensor : good.tensors()) {
+    if (tensor.name == "blocks.1.norm.scale") tensor.bytes[2] = tensor.bytes[3] = 0x7f;  // 3.3e38
+    if (tensor.name == "blocks.1.norm.variance") tensor.bytes.assign(tensor.bytes.size(), 0);
+    extreme.add(tensor);
+  }
+  EXPECT_THAT(error_text([&] { load_model(extreme, "f"); }),
+              HasSubstr("blocks.1.norm.scale': expected a batch norm that can be folded"));
 }
 
 TEST(NetworkModel, RecipesThatMakeNoSense) {

@@ -71,6 +71,25 @@ inline float largest_of(Lanes x) {
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 
+struct Doubles {
+  __m256d a, b, c, d;
+};
+
+inline Doubles no_doubles() {
+  return {_mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd(), _mm256_setzero_pd()};
+}
+inline Doubles add(Doubles sums, Lanes x) {
+  return {_mm256_add_pd(sums.a, _mm256_cvtps_pd(_mm256_castps256_ps128(x.a))),
+          _mm256_add_pd(sums.b, _mm256_cvtps_pd(_mm256_extractf128_ps(x.a, 1))),
+          _mm256_add_pd(sums.c, _mm256_cvtps_pd(_mm256_castps256_ps128(x.b))),
+          _mm256_add_pd(sums.d, _mm256_cvtps_pd(_mm256_extractf128_ps(x.b, 1)))};
+}
+inline double sum_of(Doubles sums) {
+  const __m256d four = _mm256_add_pd(_mm256_add_pd(sums.a, sums.c), _mm256_add_pd(sums.b, sums.d));
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
 struct Pairs {
   __m256i a, b;
 };

@@ -66,6 +66,24 @@ inline float largest_of(Lanes x) {
   return _mm512_reduce_max_ps(x.v);
 }
 
+struct Doubles {
+  __m512d low, high;
+};
+
+inline Doubles no_doubles() {
+  return {_mm512_setzero_pd(), _mm512_setzero_pd()};
+}
+inline Doubles add(Doubles sums, Lanes x) {
+  return {_mm512_add_pd(sums.low, _mm512_cvtps_pd(_mm512_castps512_ps256(x.v))),
+          _mm512_add_pd(sums.high, _mm512_cvtps_pd(_mm512_extractf32x8_ps(x.v, 1)))};
+}
+inline double sum_of(Doubles sums) {
+  const __m512d eight = _mm512_add_pd(sums.low, sums.high);
+  const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+  const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+  return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
 struct Pairs {
   __m512i v;
 };

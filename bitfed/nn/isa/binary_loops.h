@@ -126,9 +126,9 @@ void combine(const float* x, float a, const float* y, float b, size_t count, flo
 }
 
 float mean(const float* x, size_t count, size_t numbers) {
-  Lanes sum = all(0.0f);
-  for (size_t i = 0; i < count; i += kLanes) sum = sum + load(x + i);
-  return sum_of(sum) / static_cast<float>(numbers);
+  Doubles sums = no_doubles();
+  for (size_t i = 0; i < count; i += kLanes) sums = add(sums, load(x + i));
+  return static_cast<float>(sum_of(sums) / static_cast<double>(numbers));
 }
 
 inline Lanes mask_at(const float* mask, size_t i) {

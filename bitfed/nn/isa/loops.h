@@ -6,6 +6,7 @@
 // b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x, shifted), largest_of(x), sum_of(x) by
 // halves. Pairs (16 pairs of 16-bit integers, or 16 sums of 32 bits): no_sums(), load_pairs(p), all_pairs(p)
 // (the one pair at p), dot(sums, a, b) = sums + a.first * b.first + a.second * b.second, floats_of(sums);
+// Doubles (16 sums): no_doubles(), add(sums, x), sum_of(sums) by halves.
 // store_rounded(p, x), store_rounded(p, even, odd): to 16 bits, to the nearest integer, ties to even.
 
 // A tile of c in registers: all of its sums advance together.

@@ -75,6 +75,29 @@ inline float largest_of(Lanes x) {
   return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.a, x.b), vmaxq_f32(x.c, x.d)));
 }
 
+struct Doubles {
+  float64x2_t v[8];
+};
+
+inline Doubles no_doubles() {
+  const float64x2_t none = vdupq_n_f64(0);
+  return {{none, none, none, none, none, none, none, none}};
+}
+inline Doubles add(Doubles sums, Lanes x) {
+  const float32x4_t fours[4] = {x.a, x.b, x.c, x.d};
+  for (int i = 0; i < 4; ++i) {
+    sums.v[2 * i] = vaddq_f64(sums.v[2 * i], vcvt_f64_f32(vget_low_f32(fours[i])));
+    sums.v[2 * i + 1] = vaddq_f64(sums.v[2 * i + 1], vcvt_high_f64_f32(fours[i]));
+  }
+  return sums;
+}
+inline double sum_of(Doubles sums) {
+  for (int half = 4; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) sums.v[i] = vaddq_f64(sums.v[i], sums.v[i + half]);
+  }
+  return vgetq_lane_f64(sums.v[0], 0) + vgetq_lane_f64(sums.v[0], 1);
+}
+
 struct Pairs {
   int32x4_t a, b, c, d;
 };

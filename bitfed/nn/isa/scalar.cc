@@ -85,6 +85,24 @@ inline float largest_of(const Lanes& x) {
   return largest;
 }
 
+struct Doubles {
+  double v[kLanes];
+};
+
+inline Doubles no_doubles() {
+  return {};
+}
+inline Doubles add(Doubles sums, const Lanes& x) {
+  for (size_t i = 0; i < kLanes; ++i) sums.v[i] += static_cast<double>(x.v[i]);
+  return sums;
+}
+inline double sum_of(Doubles sums) {
+  for (size_t half = kLanes / 2; half > 0; half /= 2) {
+    for (size_t i = 0; i < half; ++i) sums.v[i] += sums.v[i + half];
+  }
+  return sums.v[0];
+}
+
 struct Pairs {
   int32_t sums[kLanes];
   int16_t pairs[2 * kLanes];

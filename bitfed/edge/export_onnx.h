@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bitfed/model/model.h"
+
+namespace bitfed {
+
+// A model as an ONNX file of standard operators. Input "pixels", bytes [samples, height, width, channels], or
+// "values", floats [samples, columns]; outputs "class", int64 [samples], and "scores", float [samples,
+// classes]. An input_error where ONNX cannot carry the model.
+Bytes export_onnx(const Model& model, const std::string& name, const std::vector<std::string>& class_names);
+
+}  // namespace bitfed

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace bitfed {
+
+// The class with the largest score of each sample, the lowest class among equals.
+std::vector<uint16_t> largest_scores(const std::vector<float>& scores, size_t classes);
+
+}  // namespace bitfed

@@ -1,0 +1,35 @@
+#include "bitfed/nn/binary_kernels.h"
+
+#include <cassert>
+#include <string_view>
+
+#include "bitfed/bits/kernels.h"
+#include "bitfed/nn/isa/binary_units.h"
+
+namespace bitfed {
+namespace {
+
+const BinaryKernels& table_named(std::string_view name) {
+#if defined(__x86_64__)
+  if (name == "avx512") return isa::avx512_binary_kernels();
+  if (name == "avx2") return isa::avx2_binary_kernels();
+#elif defined(__aarch64__)
+  if (name == "neon") return isa::neon_binary_kernels();
+#endif
+  assert(name == "scalar");
+  return isa::scalar_binary_kernels();
+}
+
+}  // namespace
+
+const BinaryKernels& binary_kernels() {
+  return table_named(kernels().name);
+}
+
+std::vector<const BinaryKernels*> supported_binary_kernels() {
+  std::vector<const BinaryKernels*> tables;
+  for (const Kernels* table : supported_kernels()) tables.push_back(&table_named(table->name));
+  return tables;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace bitfed {
+
+// Batch norm of a trained network: x * factor + offset, a channel.
+struct FoldedNorm {
+  std::vector<float> factor;
+  std::vector<float> offset;
+};
+
+FoldedNorm fold_norm(std::span<const float> scale, std::span<const float> shift, std::span<const float> mean,
+                     std::span<const float> variance);
+
+}  // namespace bitfed

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "bitfed/nn/binary_kernels.h"
+
+namespace bitfed::isa {
+
+const BinaryKernels& scalar_binary_kernels();
+const BinaryKernels& avx2_binary_kernels();
+const BinaryKernels& avx512_binary_kernels();
+const BinaryKernels& neon_binary_kernels();
+
+}  // namespace bitfed::isa

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bitfed/model/model.h"
+#include "bitfed/tsetlin/tsetlin_model.h"
+
+namespace bitfed {
+
+struct ModelFile {
+  std::unique_ptr<Model> model;
+  std::string name;                      // of the run that made it; may be empty
+  std::vector<std::string> class_names;  // as many as the model has classes
+  std::string data;                      // what its recipe said of the data, TOML; may be empty
+  std::string sha256;
+};
+
+ModelFile read_model_file(const std::string& path);
+ModelFile model_file_of(const State& state, const std::string& source);
+
+// What a model takes for a sample: an image, or a row of a table.
+struct ModelInput {
+  size_t height = 0;
+  size_t width = 0;
+  size_t channels = 0;
+  size_t columns = 0;
+
+  bool is_table() const { return columns > 0; }
+  size_t count() const { return is_table() ? columns : height * width * channels; }
+  bool operator==(const ModelInput&) const = default;
+};
+
+ModelInput input_of_model(const Model& model);
+ModelInput member_input(const TsetlinMember& member);
+
+}  // namespace bitfed
