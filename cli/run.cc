@@ -70,6 +70,11 @@ void print_summary(const Event& summary, const std::filesystem::path& folder) {
   if (summary["validation_accuracy"].is_number()) {
     row("validation", fmt::format("{:.2f} %", 100 * summary["validation_accuracy"].get<double>()));
   }
+  const auto binarised = summary.find("binarized_accuracy");
+  if (binarised != summary.end() && binarised->is_number()) {
+    row("binarised", fmt::format("{:.2f} %, signs of weights and activations taken after training",
+                                 100 * binarised->get<double>()));
+  }
   const auto raw = summary.find("upload_bytes_raw");
   const bool coded = raw != summary.end() && raw->is_number();
   row("upload a client",

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@ struct ModelCosts {
   uint64_t bytes = 0;       // of the packed tensors
   uint64_t flops = 0;       // real additions and multiplications
   uint64_t binary_ops = 0;  // one-bit operations: an AND, or an XNOR with its count
+  // As the FedBNN paper counts; none for models that it does not have.
+  std::optional<uint64_t> paper_bytes, paper_flops;
 };
 
 // A trained model: it predicts, and it can be written down.
@@ -27,6 +31,10 @@ class Model {
   virtual size_t class_count() const = 0;
   virtual State state() const = 0;
   virtual ModelCosts costs() const = 0;
+
+  // A real network with its weights and activations made signs after training; none of other models, nor
+  // where its shape has no binary form.
+  virtual std::unique_ptr<Model> binarised() const { return nullptr; }
 };
 
 std::vector<uint16_t> predict(const Model& model, const Dataset& dataset, ThreadPool& pool);

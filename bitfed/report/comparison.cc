@@ -22,6 +22,7 @@ std::optional<double> field(const RunFolder& run) {
 const std::vector<ComparedQuantity>& compared_quantities() {
   static const std::vector<ComparedQuantity> kQuantities = {
       {"accuracy", "", Better::kHigher, field<&RunSummary::accuracy>, percent},
+      {"binarised", "", Better::kHigher, field<&RunSummary::binarized_accuracy>, percent, true},
       {"own models", "", Better::kHigher, field<&RunSummary::local_accuracy_mean>, percent, true},
       {"upload / client", "bytes", Better::kLower, field<&RunSummary::upload_bytes_per_client>, human_bytes},
       {"download / client", "bytes", Better::kLower, field<&RunSummary::download_bytes_per_client>,

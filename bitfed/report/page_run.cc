@@ -56,6 +56,8 @@ std::string costs_card(const RunFolder& run) {
   rows += cost_row("Model as deployed", s.model_bytes, bytes_html);
   rows += cost_row("Bit operations, a prediction", s.binary_ops, count_html);
   rows += cost_row("Floating-point operations, a prediction", s.flops, count_html);
+  rows += cost_row("Model, as the FedBNN paper counts", s.model_bytes_paper, bytes_html);
+  rows += cost_row("Operations, as the FedBNN paper counts", s.flops_paper, count_html);
   rows += cost_row("Training samples a second", s.train_samples_per_second, count_html);
   rows += cost_row("Wall time", s.wall_seconds, seconds_html);
   rows += cost_row("Peak memory", s.peak_rss_bytes, bytes_html);

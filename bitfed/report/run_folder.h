@@ -40,9 +40,11 @@ struct RunSummary {
   std::string model_sha256;
   std::optional<uint64_t> clients, rounds, seed, threads;
   std::optional<double> accuracy, validation_accuracy, local_accuracy_mean, f1_micro;
+  std::optional<double> binarized_accuracy;  // of a real network, made binary after training
   std::optional<uint64_t> upload_bytes_per_client, upload_bytes_raw, download_bytes_per_client,
       total_upload_bytes;
   std::optional<uint64_t> model_bytes, flops, binary_ops, train_samples, peak_rss_bytes;
+  std::optional<uint64_t> model_bytes_paper, flops_paper;  // as the FedBNN paper counts
   std::optional<double> train_seconds, train_samples_per_second;
   std::optional<double> aggregation_seconds, evaluation_seconds, wall_seconds;
   std::vector<std::string> class_names;

@@ -127,6 +127,8 @@ void read_counts(const Reader& reader, RunSummary& summary) {
   reader.read("model_bytes", summary.model_bytes);
   reader.read("flops", summary.flops);
   reader.read("binary_ops", summary.binary_ops);
+  reader.read("model_bytes_paper", summary.model_bytes_paper);
+  reader.read("flops_paper", summary.flops_paper);
   reader.read("train_samples", summary.train_samples);
   reader.read("peak_rss_bytes", summary.peak_rss_bytes);
   reader.read("confusion_matrix", summary.confusion_matrix);
@@ -136,6 +138,7 @@ void read_counts(const Reader& reader, RunSummary& summary) {
 void read_numbers(const Reader& reader, RunSummary& summary) {
   reader.read("accuracy", summary.accuracy);
   reader.read("validation_accuracy", summary.validation_accuracy);
+  reader.read("binarized_accuracy", summary.binarized_accuracy);
   reader.read("local_accuracy_mean", summary.local_accuracy_mean);
   reader.read("f1_micro", summary.f1_micro);
   reader.read("train_seconds", summary.train_seconds);

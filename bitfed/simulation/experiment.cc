@@ -158,8 +158,17 @@ Event airtime(uint64_t upload_bytes, uint64_t download_bytes) {
   return rows;
 }
 
+constexpr const char* kBinarisedNote =
+    "binarized_accuracy is that of the trained network with the signs of its weights and activations, "
+    "weights "
+    "times the mean magnitude of a filter, statistics of batch norm kept; first inputs and last layer real";
+
+Event number_or_null(const std::optional<uint64_t>& number) {
+  return number ? Event(*number) : Event();
+}
+
 Event summarise(const Experiment& experiment, const Config& recipe, const ServerHalf& server,
-                const Federation& federation, unsigned threads, const std::string& version) {
+                const Federation& federation, ThreadPool& pool, const std::string& version) {
   const FederationTotals& totals = federation.totals();
   const Event& judged = federation.last_evaluation();
   const std::unique_ptr<Model> model = server.model();
@@ -169,7 +178,9 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
   const uint64_t upload_bytes = (totals.upload_bytes - totals.preparation_upload_bytes) / uploads;
   const uint64_t download_bytes = (totals.download_bytes - totals.preparation_download_bytes) / uploads;
   const std::optional<uint64_t> raw_upload = server.raw_upload_bytes();
+  const std::unique_ptr<Model> binarised = model->binarised();
   std::vector<std::string> notes = server.notes();
+  if (binarised) notes.emplace_back(kBinarisedNote);
   notes.insert(notes.end(), experiment.data_notes.begin(), experiment.data_notes.end());
   if (totals.reused_uploads > 0) {
     notes.push_back(fmt::format("{} uploads were taken from another run; their training time is that run's",
@@ -184,21 +195,25 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
           {"rounds", experiment.rounds},
           {"seed", experiment.seed},
           {"version", version},
-          {"threads", threads},
+          {"threads", pool.size()},
           {"isa", kernels().name},
           {"machine", describe_machine()},
           {"accuracy", judged["accuracy"]},
           {"validation_accuracy", judged["validation_accuracy"]},
+          {"binarized_accuracy",
+           binarised ? evaluate_model(*binarised, experiment.evaluation, pool)["accuracy"] : Event()},
           {"local_accuracy_mean", judged["local_accuracy_mean"]},
           {"f1_micro", judged["f1_micro"]},
           {"upload_bytes_per_client", upload_bytes},
-          {"upload_bytes_raw", raw_upload ? Event(*raw_upload) : Event()},
+          {"upload_bytes_raw", number_or_null(raw_upload)},
           {"download_bytes_per_client", download_bytes},
           {"total_upload_bytes", totals.upload_bytes},
           {"airtime", airtime(upload_bytes, download_bytes)},
           {"model_bytes", costs.bytes},
           {"flops", costs.flops},
           {"binary_ops", costs.binary_ops},
+          {"model_bytes_paper", number_or_null(costs.paper_bytes)},
+          {"flops_paper", number_or_null(costs.paper_flops)},
           {"train_seconds", totals.train_seconds},
           {"train_samples", totals.train_samples},
           {"train_samples_per_second",
@@ -261,7 +276,7 @@ ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& o
   federation.run();
 
   write_state(out / "model.safetensors", model_state(*server->model(), experiment));
-  Event summary = summarise(experiment, recipe, *server, federation, pool.size(), options.version);
+  Event summary = summarise(experiment, recipe, *server, federation, pool, options.version);
   summary["client_results"] = personal.table(*server->model(), *client, states, pool);
   // Of this process alone: what ran before an interruption is not in it.
   summary["wall_seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -25,9 +25,13 @@ const std::vector<Metric>& metrics() {
       {"accuracy", "%", 2, false, [](const Event& s) { return scaled(s, "accuracy", 100); }},
       {"f1", "%", 2, false, [](const Event& s) { return scaled(s, "f1_micro", 100); }},
       {"local", "%", 2, false, [](const Event& s) { return scaled(s, "local_accuracy_mean", 100); }},
+      {"binarised", "%", 2, false, [](const Event& s) { return scaled(s, "binarized_accuracy", 100); }},
       {"upload", "MB", 3, true, [](const Event& s) { return scaled(s, "upload_bytes_per_client", 1e-6); }},
       {"model", "MB", 3, true, [](const Event& s) { return scaled(s, "model_bytes", 1e-6); }},
       {"size", "KiB", 2, true, [](const Event& s) { return scaled(s, "model_bytes", 1.0 / 1024); }},
+      // As the FedBNN paper counts.
+      {"paper-memory", "MB", 4, true, [](const Event& s) { return scaled(s, "model_bytes_paper", 1e-6); }},
+      {"paper-flops", "million", 2, true, [](const Event& s) { return scaled(s, "flops_paper", 1e-6); }},
       // Of an upload on LoRaWAN's slowest radio, 300 bit/s.
       {"airtime", "s", 0, true,
        [](const Event& s) { return scaled(s, "upload_bytes_per_client", 8.0 / 300); }},

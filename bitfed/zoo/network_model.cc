@@ -8,6 +8,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/model/json_fields.h"
+#include "bitfed/nn/norm_parameters.h"
 #include "bitfed/nn/sign_bits.h"
 
 namespace bitfed {
@@ -15,9 +16,12 @@ namespace {
 
 constexpr size_t kBatch = 64;
 constexpr size_t kGrain = 512;
+constexpr uint64_t kPaperSpeedup = 58;  // of a binary operation, by which the FedBNN paper divides
 
-// Names and shapes of the parameters: those of a network for a single image.
-Network prototype_of(const NetworkSpec& spec) {
+// Names and shapes of the parameters: those of a network for a single image, and that a small one where the
+// parameters do not depend on it.
+Network prototype_of(NetworkSpec spec) {
+  if (spec.name != "cnn4") spec.height = spec.image_width = least_side(spec.name);
   return make_network(spec, 1, RandomStream({.purpose = "prototype"}));
 }
 
@@ -31,6 +35,36 @@ void check_numbers(const Parameter& shape, const std::vector<float>& numbers, st
 
 bool is_signs(const NetworkSpec& spec, const Parameter& shape) {
   return spec.binary && shape.name.ends_with(".convolution.weights");
+}
+
+// The sum of real operations, or of a binary network that of the real stem and a 58th of all others.
+uint64_t paper_flops(const NetworkSpec& spec) {
+  uint64_t stem = 0;
+  uint64_t others = 0;
+  for (const NetworkProduct& product : network_products(spec))
+    (product.weights == "stem.weights" ? stem : others) += 2 * product.multiply_adds();
+  return stem + (spec.binary ? others / kPaperSpeedup : others);
+}
+
+// Makes the weights of a filter (a column) signs, and has the norm behind it (scale, shift, mean, variance)
+// give what it would give for these times the mean magnitude of the filter.
+void binarise_filters(const Parameter& shape, std::vector<float>* weights, std::vector<float>* norm) {
+  std::vector<float>& means = norm[2];
+  std::vector<float>& variances = norm[3];
+  const size_t filters = shape.values.columns;
+  for (size_t f = 0; f < filters; ++f) {
+    double sum = 0;
+    for (size_t i = f; i < weights->size(); i += filters) {
+      sum += std::fabs((*weights)[i]);
+      (*weights)[i] = (*weights)[i] >= 0 ? 1.0f : -1.0f;
+    }
+    const auto magnitude = static_cast<float>(sum / static_cast<double>(shape.used_rows()));
+    if (magnitude == 0) continue;
+    const float square = magnitude * magnitude;
+    means[f] /= magnitude;
+    variances[f] =
+        std::max(0.0f, (variances[f] + NormParameters::kEpsilon) / square - NormParameters::kEpsilon);
+  }
 }
 
 std::vector<float> channel_numbers(const nlohmann::json& object, const char* name, size_t count,
@@ -215,15 +249,32 @@ State NetworkModel::state() const {
 ModelCosts NetworkModel::costs() const {
   Network network = prototype_of(spec_);
   ModelCosts costs;
+  uint64_t learned = 0;
   for (const Parameter* parameter : network.parameters()) {
     if (parameter->statistic) continue;
+    learned += parameter->count();
     costs.bytes +=
         is_signs(spec_, *parameter) ? (parameter->count() + 7) / 8 : sizeof(float) * parameter->count();
   }
   const NetworkOperations operations = network_operations(spec_);
   costs.flops = operations.real;
   costs.binary_ops = operations.binary;
+  costs.paper_bytes = spec_.binary ? (learned + 7) / 8 : sizeof(float) * learned;
+  costs.paper_flops = paper_flops(spec_);
   return costs;
+}
+
+std::unique_ptr<Model> NetworkModel::binarised() const {
+  if (spec_.binary || spec_.width % kLanes != 0) return nullptr;
+  NetworkSpec spec = spec_;
+  spec.binary = true;
+  NetworkParameters parameters = parameters_;
+  Network network = prototype_of(spec);
+  const ParameterShapes shapes = network.parameters();
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    if (is_signs(spec, *shapes[i])) binarise_filters(*shapes[i], &parameters[i], &parameters[i + 1]);
+  }
+  return std::make_unique<NetworkModel>(std::move(spec), std::move(parameters));
 }
 
 std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::string_view source) {

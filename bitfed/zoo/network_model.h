@@ -32,6 +32,9 @@ class NetworkModel : public Model {
   std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const override;
   State state() const override;
   ModelCosts costs() const override;
+  // As a network that was trained as a binary one is deployed: the signs of the convolutions' weights, times
+  // the mean magnitude of a filter's, which is folded into the norm behind it; the norm's statistics stay.
+  std::unique_ptr<Model> binarised() const override;
 
  private:
   NetworkSpec spec_;

@@ -158,6 +158,22 @@ def messages():
     return {name: ({}, part) for name, part in parts.items()}
 
 
+def network_uploads():
+    """Of a CNN4 of width 16 on 16 x 16 images, two classes: lines without data but for the first tensors'."""
+    samples = "samples U32"
+    norms = [f"blocks.{i}.norm.{name} F32 1 {16 << i}"
+             for i in range(4) for name in ("scale", "shift", "mean", "variance")]
+    counts = [144, 4608, 18432, 73728]
+    names = [f"blocks.{i}.convolution.weights" for i in range(4)] + ["dense.weights"]
+    bits = [f"{name} U8 {count // 8}" for name, count in zip(names, counts + [256])]
+    factors = [f"{name}.factors F32 {count}" for name, count in zip(names[1:4], (196, 640, 2304))]
+    full = ["blocks.0.convolution.weights F32 9 16", "dense.weights F32 128 2"]
+    return {"fedbat": ([samples] + [f"{name}.step F32" for name in names] + bits + norms,
+                       struct.pack("<I", 40) + floats(*[0.01] * 5)),
+            "fedmud": ([samples, "round U32"] + factors + full + norms,
+                       struct.pack("<II", 40, 1) + floats(*[0.001] * 400))}
+
+
 def main():
     images = struct.pack(">IIII", 0x803, 2, 2, 3) + bytes(range(12))
     labels = struct.pack(">II", 0x801, 3) + bytes([1, 2, 3])
@@ -196,6 +212,8 @@ def main():
     for name, (texts, parts) in messages().items():
         save_state("mlp_messages", name, texts, parts)
     save("model", "network.lines", network_lines())
+    for name, (lines, data) in network_uploads().items():
+        save("network_messages", name + ".lines", "\n".join(lines).encode() + b"\n\n" + data)
     save("model", "golden", b"\0" + (ROOT.parent.parent / "golden" / "tsetlin-1.safetensors").read_bytes())
 
     # First the layout and what to do, then the number of clauses; see clauses_fuzz.cc.

@@ -194,6 +194,56 @@ TEST(NetworkModel, DeployedIsTrained) {
   expect_deployed_is_trained("resnet10");
 }
 
+// As the FedBNN paper counts: a bit a number and a 58th of the operations, but for a real stem.
+TEST(NetworkModel, CostsAsThePaperCounts) {
+  const Dataset fashion = images(28, 1, "fashion-mnist");
+  EXPECT_EQ(fresh_model(spec_of("", fashion)).costs().paper_bytes, 1563520u);
+  EXPECT_EQ(fresh_model(spec_of("", fashion)).costs().paper_flops,
+            network_operations(spec_of("", fashion)).real);
+  const ModelCosts binary = fresh_model(spec_of("", fashion, true)).costs();
+  EXPECT_EQ(binary.paper_bytes, 48860u);
+  EXPECT_NEAR(static_cast<double>(*binary.paper_flops), 3.485e5, 100);
+  const std::string resnet = "[model]\nname = \"resnet10\"\n";
+  const Dataset cifar = images(32, 3, "cifar10");
+  const ModelCosts ten = fresh_model(spec_of(resnet, cifar, true)).costs();
+  EXPECT_NEAR(static_cast<double>(*ten.paper_bytes), 0.6130e6, 100);
+  const uint64_t stem = 2 * 1024 * 27 * 64;
+  EXPECT_EQ(ten.paper_flops, stem + (network_operations(spec_of(resnet, cifar)).real - stem) / 58);
+}
+
+// A filter of numbers of one magnitude is that magnitude times its signs: with inputs that are signs, too,
+// the norm's numbers of the binarised network must give what the real ones give.
+TEST(NetworkModel, BinarisedFoldsTheMagnitudeIntoTheNorm) {
+  const NetworkSpec spec = spec_of("[model]\nwidth = 16\n", images(16, 1, "x"));
+  Network network = make_network(spec, 1, RandomStream({1, "model"}));
+  NetworkParameters parameters = parameters_of(network);
+  RandomStream random({2, "numbers"});
+  std::vector<float>& weights = parameters[5];  // of the second convolution, 144 x 32
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = random.below(2) == 0 ? 0.25f : -0.25f;
+  weights[3] = 0.0f;
+  for (float& mean : parameters[8]) mean = static_cast<float>(random.normal());
+  const NetworkModel model(spec, parameters);
+  const auto binarised = model.binarised();
+  ASSERT_TRUE(binarised);
+  EXPECT_EQ(binarised->binarised(), nullptr);
+  const State state = decode(encode(binarised->state()), "file");
+  EXPECT_EQ(load_model(state, "file")->state(), binarised->state());
+  const auto bits = state.values<uint8_t>("blocks.1.convolution.weights", {144 * 32 / 8});
+  const auto means = state.values<float>("blocks.1.norm.mean", {1, 32});
+  const auto variances = state.values<float>("blocks.1.norm.variance", {1, 32});
+  for (size_t f = 0; f < 32; ++f) {
+    EXPECT_EQ(bits[f / 8] >> (f % 8) & 1, weights[f] >= 0 ? 1 : 0);
+    const double magnitude = f == 3 ? 0.25 * 143 / 144 : 0.25;
+    EXPECT_NEAR(means[f], parameters[8][f] / magnitude, 1e-5);
+    // A sum of signs y: (magnitude y - mean) / sqrt(1 + epsilon), as the real norm has it.
+    for (const double y : {-20.0, 3.0}) {
+      EXPECT_NEAR((y - means[f]) / std::sqrt(variances[f] + 1e-5),
+                  (magnitude * y - parameters[8][f]) / std::sqrt(1 + 1e-5), 1e-5);
+    }
+  }
+  EXPECT_EQ(state.values<float>("blocks.1.norm.scale", {1, 32}), parameters[6]);
+}
+
 // A sample's scores do not depend on which others are predicted with it.
 TEST(NetworkModel, EverySampleByItself) {
   const NetworkSpec spec = spec_of("[model]\nwidth = 16\n", images(16, 1, "x"));

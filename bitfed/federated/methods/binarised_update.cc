@@ -7,34 +7,33 @@
 namespace bitfed {
 namespace {
 
-constexpr float kGrowth = 6;  // of the exponent, against a
+constexpr double kGrowth = 6;  // of the exponent, against a
 
 }  // namespace
 
 void BinarisedUpdate::binarise() {
   double sum = 0;
   for (const float m : update_) sum += std::fabs(m);
-  first_alpha_ = static_cast<float>(sum / static_cast<double>(update_.size()));
+  first_alpha_ = sum / static_cast<double>(update_.size());
   is_binary_ = true;
+  set_exponent(0);
 }
 
-float BinarisedUpdate::unclamped_alpha() const {
-  return first_alpha_ * std::exp(kGrowth * exponent_);
-}
-
-float BinarisedUpdate::alpha() const {
-  return std::clamp(unclamped_alpha(), kLeast, kMost);
+void BinarisedUpdate::set_exponent(float exponent) {
+  exponent_ = exponent;
+  const auto alpha = static_cast<float>(first_alpha_ * std::exp(kGrowth * exponent));
+  alpha_ = std::clamp(alpha, kLeast, kMost);
+  is_clamped_ = alpha_ != alpha;
 }
 
 void BinarisedUpdate::draw(RandomStream* random) {
-  const float alpha = this->alpha();
   for (size_t i = 0; i < update_.size(); ++i)
-    positive_[i] = static_cast<float>(random->uniform()) < (update_[i] / alpha + 1) / 2;
+    positive_[i] = static_cast<float>(random->uniform()) < (update_[i] / alpha_ + 1) / 2;
 }
 
 float BinarisedUpdate::value(size_t i) const {
   if (!is_binary_) return update_[i];
-  return positive_[i] ? alpha() : -alpha();
+  return positive_[i] ? alpha_ : -alpha_;
 }
 
 void BinarisedUpdate::descend(std::span<const float> gradient, float rate) {
@@ -43,10 +42,9 @@ void BinarisedUpdate::descend(std::span<const float> gradient, float rate) {
     for (size_t i = 0; i < update_.size(); ++i) update_[i] -= rate * gradient[i];
     return;
   }
-  const float alpha = this->alpha();
   double of_alpha = 0;
   for (size_t i = 0; i < update_.size(); ++i) {
-    const float relative = update_[i] / alpha;
+    const float relative = update_[i] / alpha_;
     if (std::fabs(relative) > 1) {
       of_alpha += relative > 0 ? gradient[i] : -gradient[i];
     } else {
@@ -54,8 +52,7 @@ void BinarisedUpdate::descend(std::span<const float> gradient, float rate) {
       update_[i] -= rate * gradient[i];
     }
   }
-  const bool clamped = unclamped_alpha() != alpha;
-  if (!clamped) exponent_ -= rate * static_cast<float>(of_alpha) * kGrowth * alpha;
+  if (!is_clamped_) set_exponent(exponent_ - static_cast<float>(rate * of_alpha * kGrowth * alpha_));
 }
 
 }  // namespace bitfed

@@ -22,7 +22,7 @@ class BinarisedUpdate {
   std::span<const float> update() const { return update_; }
   bool is_binary() const { return is_binary_; }
   void binarise();  // from now on
-  float alpha() const;
+  float alpha() const { return alpha_; }
 
   // Draws S(m) anew: what positive() says.
   void draw(RandomStream* random);
@@ -35,12 +35,14 @@ class BinarisedUpdate {
   void descend(std::span<const float> gradient, float rate);
 
  private:
-  float unclamped_alpha() const;
+  void set_exponent(float exponent);
 
   std::vector<float> update_;
   std::vector<bool> positive_;
-  float first_alpha_ = 0;
+  double first_alpha_ = 0;
   float exponent_ = 0;  // a
+  float alpha_ = kLeast;
+  bool is_clamped_ = false;
   bool is_binary_ = false;
 };
 

@@ -18,12 +18,18 @@ std::vector<float> fixed_factors(size_t count, RandomStream random) {
 template <typename Body>
 void for_each_place(size_t count, size_t size, Body body) {
   const size_t square = size * size;
-  for (size_t place = 0; place < count; ++place) {
-    const size_t block = place / (square * square);
-    const size_t row = place / square % square;
-    const size_t column = place % square;
-    body(place, block * square + row / size * size + column / size,
-         block * square + row % size * size + column % size);
+  size_t place = 0;
+  for (size_t block = 0; place < count; block += square) {
+    for (size_t row = 0; row < square; ++row) {
+      const size_t left = block + row / size * size;
+      const size_t right = block + row % size * size;
+      for (size_t l = left; l < left + size; ++l) {
+        for (size_t r = right; r < right + size; ++r, ++place) {
+          if (place == count) return;
+          body(place, l, r);
+        }
+      }
+    }
   }
 }
 
