@@ -225,6 +225,40 @@ ModelCosts NetworkModel::costs() const {
   return costs;
 }
 
+std::vector<NetworkLayerCosts> NetworkModel::layer_costs() const {
+  std::vector<NetworkLayerCosts> all;
+  uint64_t height = spec_.height;
+  uint64_t width = spec_.image_width;
+  uint64_t channels = spec_.channels;
+  for (size_t block = 0; block < parameters_.size() / 5; ++block) {
+    NetworkLayerCosts layer{.name = fmt::format("blocks.{}", block)};
+    layer.inputs = 9 * channels;
+    layer.outputs = uint64_t{spec_.width} << block;
+    layer.places = height * width;
+    layer.bits_per_weight = spec_.binary ? 1 : 8 * sizeof(float);
+    layer.weight_bytes = (layer.inputs * layer.outputs * layer.bits_per_weight + 7) / 8;
+    layer.norm_bytes = 2 * sizeof(float) * layer.outputs;
+    const uint64_t multiply_adds = layer.inputs * layer.outputs * layer.places;
+    if (spec_.binary && block > 0) layer.binary_ops = multiply_adds;
+    if (spec_.binary && block == 0) layer.flops = multiply_adds;
+    if (!spec_.binary) layer.flops = 2 * multiply_adds;
+    all.push_back(std::move(layer));
+    height /= 2;
+    width /= 2;
+    channels = uint64_t{spec_.width} << block;
+  }
+  NetworkLayerCosts dense{.name = "dense", .inputs = height * width * channels, .outputs = spec_.classes};
+  dense.bits_per_weight = 8 * sizeof(float);
+  dense.weight_bytes = sizeof(float) * dense.inputs * dense.outputs;
+  dense.flops = 2 * dense.inputs * dense.outputs;
+  all.push_back(std::move(dense));
+  return all;
+}
+
+std::vector<double> NetworkModel::measure_layers() const {
+  return packed_ == nullptr ? std::vector<double>() : packed_->measure_stages();
+}
+
 std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::string_view source) {
   NetworkSpec spec = spec_from_state(state, source);
   expect_large_tensors(spec, state);

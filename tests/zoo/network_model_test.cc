@@ -48,6 +48,22 @@ TEST(NetworkModel, CostsOfCnn4AreThePapers) {
   EXPECT_NEAR(static_cast<double>(svhn.costs().flops), 3.010e7, 1e4);
 }
 
+TEST(NetworkModel, LayersAddUp) {
+  for (const bool binary : {false, true}) {
+    const NetworkModel model = fresh_model(spec_of("", images(28, 1, "fashion-mnist"), binary));
+    ModelCosts sum;
+    for (const NetworkLayerCosts& layer : model.layer_costs()) {
+      sum.bytes += layer.weight_bytes + layer.norm_bytes;
+      sum.flops += layer.flops;
+      sum.binary_ops += layer.binary_ops;
+    }
+    EXPECT_EQ(sum.bytes, model.costs().bytes);
+    EXPECT_EQ(sum.flops, model.costs().flops);
+    EXPECT_EQ(sum.binary_ops, model.costs().binary_ops);
+    EXPECT_EQ(model.measure_layers().size(), binary ? model.layer_costs().size() : 0);
+  }
+}
+
 TEST(NetworkModel, ComesBackFromItsState) {
   const NetworkSpec spec = spec_of("[model]\nwidth = 16\n", images(20, 3, "cifar10"));
   const NetworkModel model = fresh_model(spec);
