@@ -23,7 +23,8 @@ std::string number(int field, int value) {
 // A graph of one node as onnx.proto and protobuf's encoding have it. Whether runtimes agree with what is
 // exported is the slow test's question.
 TEST(ExportOnnx, GraphsAreProtobuf) {
-  OnnxGraph graph("g");
+  const std::string name(20, 'g');  // the graph is longer than 127 bytes then
+  OnnxGraph graph(name);
   const std::string x = graph.input("x", OnnxType::kFloat, {-1, 300});
   graph.output(graph.node("Cast", {x}, {{"to", int64_t{7}}}), "y", OnnxType::kInt64, {-1});
   const std::string any_number = part(1, part(2, "samples"));
@@ -33,7 +34,7 @@ TEST(ExportOnnx, GraphsAreProtobuf) {
   const std::string identity = part(1, "Cast_0") + part(2, "y") + part(3, "y") + part(4, "Identity");
   const std::string float_type = number(1, 1) + part(2, any_number + part(1, "\x08\xac\x02"));  // 300
   const std::string integer_type = number(1, 7) + part(2, any_number);
-  const std::string inside = part(1, cast) + part(1, identity) + part(2, "g") +
+  const std::string inside = part(1, cast) + part(1, identity) + part(2, name) +
                              part(11, part(1, "x") + part(2, part(1, float_type))) +
                              part(12, part(1, "y") + part(2, part(1, integer_type)));
   ASSERT_GE(inside.size(), 128u);
