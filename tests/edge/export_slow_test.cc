@@ -181,6 +181,17 @@ TEST(ExportSlow, RandomModelsInOnnxruntime) {
   }
 }
 
+TEST(ExportSlow, CodeOfRandomModelsKeepsToItsMemory) {
+  for (const std::vector<SomeModel>& models :
+       {some_tsetlin_models(), some_mlp_models(), some_network_models()}) {
+    for (const SomeModel& some : models) {
+      const Answers found = run_exported_c(*some.model, some.samples,
+                                           "-g -fsanitize=address,undefined -fno-sanitize-recover=all");
+      EXPECT_EQ(found.scores, answers_of(*some.model, some.samples).scores) << some.name;
+    }
+  }
+}
+
 TEST(ExportSlow, HealthPerceptron) {
   expect_same_everywhere("health-hapt.toml", {"rounds=10"});
 }
