@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "bitfed/base/error.h"
 #include "bitfed/bits/kernels.h"
@@ -12,6 +13,7 @@
 #include "bitfed/report/humanise.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 #include "bitfed/zoo/model_file.h"
+#include "bitfed/zoo/network_model.h"
 #include "cli/commands.h"
 
 namespace bitfed::cli {
@@ -98,17 +100,60 @@ void print_layers(const MlpModel& model) {
   fmt::print("\n{}", aligned(rows));
 }
 
+// Each layer's part of the whole, in percent; nothing where nothing was measured.
+std::vector<std::string> shares(const std::vector<double>& seconds, size_t count) {
+  std::vector<std::string> texts(count, "-");
+  const double whole = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  for (size_t i = 0; i < seconds.size(); ++i) texts[i] = fmt::format("{:.0f} %", 100 * seconds[i] / whole);
+  return texts;
+}
+
+nlohmann::ordered_json layers_json(const NetworkModel& model) {
+  nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  const std::vector<double> seconds = model.measure_layers();
+  for (const NetworkLayerCosts& layer : model.layer_costs()) {
+    const size_t i = layers.size();
+    layers.push_back({{"name", layer.name},
+                      {"shape", {layer.inputs, layer.outputs}},
+                      {"places", layer.places},
+                      {"bits_per_weight", layer.bits_per_weight},
+                      {"weight_bytes", layer.weight_bytes},
+                      {"norm_bytes", layer.norm_bytes},
+                      {"binary_ops", layer.binary_ops},
+                      {"flops", layer.flops},
+                      {"seconds", i < seconds.size() ? nlohmann::ordered_json(seconds[i]) : nullptr}});
+  }
+  return layers;
+}
+
+void print_layers(const NetworkModel& model) {
+  TextRows rows = {{"  layer", "in x out", "places", "bits a weight", "weights", "batch norm", "one-bit ops",
+                    "real ops", "time"}};
+  const std::vector<NetworkLayerCosts> layers = model.layer_costs();
+  const std::vector<std::string> times = shares(model.measure_layers(), layers.size());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const NetworkLayerCosts& layer = layers[i];
+    rows.push_back({"  " + layer.name, fmt::format("{} x {}", layer.inputs, layer.outputs),
+                    exact_count(layer.places), std::to_string(layer.bits_per_weight),
+                    exact_count(layer.weight_bytes) + " B", exact_count(layer.norm_bytes) + " B",
+                    exact_count(layer.binary_ops), exact_count(layer.flops), times[i]});
+  }
+  fmt::print("\n{}", aligned(rows));
+}
+
 void inspect(const InspectArguments& arguments) {
   const ModelFile file = read_model_file(arguments.model);
   const ModelCosts costs = file.model->costs();
   const auto* tsetlin = dynamic_cast<const TsetlinModel*>(file.model.get());
   const auto* perceptron = dynamic_cast<const MlpModel*>(file.model.get());
+  const auto* network = dynamic_cast<const NetworkModel*>(file.model.get());
   if (arguments.json) {
     nlohmann::ordered_json json = {{"name", file.name},           {"classes", file.class_names},
                                    {"model_sha256", file.sha256}, {"model_bytes", costs.bytes},
                                    {"flops", costs.flops},        {"binary_ops", costs.binary_ops}};
     if (tsetlin != nullptr) json["machines"] = machines_json(*tsetlin);
     if (perceptron != nullptr) json["layers"] = layers_json(*perceptron);
+    if (network != nullptr) json["layers"] = layers_json(*network);
     fmt::print("{}\n", json.dump(1));
     return;
   }
@@ -119,6 +164,7 @@ void inspect(const InspectArguments& arguments) {
       human_bytes(static_cast<double>(costs.bytes)), human_count(static_cast<double>(costs.binary_ops)),
       human_count(static_cast<double>(costs.flops)), file.sha256);
   if (perceptron != nullptr) print_layers(*perceptron);
+  if (network != nullptr) print_layers(*network);
   if (tsetlin == nullptr) return;
   print_members(*tsetlin);
   if (arguments.clauses == 0) return;

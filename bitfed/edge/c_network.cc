@@ -71,7 +71,7 @@ static void first_block(const @name@_input *pixels) {
 static void take_signs(int pixels, int channels) {
   const int count = pixels * channels;
   const float *from = values;
-  uint32_t *to = signs - 1;
+  uint32_t *to = signs;
   double sums[16] = {0};
   float mean;
   int i, c, half;
@@ -82,9 +82,10 @@ static void take_signs(int pixels, int channels) {
   mean = (float)(sums[0] / count);
   for (i = 0; i < pixels; ++i) {
     for (c = 0; c < channels; ++c) {
-      if ((c & 31) == 0) *++to = 0;
-      *to |= (uint32_t)(*from++ >= mean) << (c & 31);
+      if ((c & 31) == 0) to[c >> 5] = 0;
+      to[c >> 5] |= (uint32_t)(*from++ >= mean) << (c & 31);
     }
+    to += (channels + 31) / 32;
   }
 }
 

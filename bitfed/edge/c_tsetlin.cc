@@ -11,6 +11,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/edge/c_body.h"
 #include "bitfed/edge/c_text.h"
+#include "bitfed/edge/exportable.h"
 #include "bitfed/edge/plain_clauses.h"
 #include "bitfed/zoo/model_file.h"
 
@@ -176,12 +177,9 @@ class TsetlinWriter {
   explicit TsetlinWriter(const TsetlinModel& model) : model_(model) {}
 
   CBody write() {
-    const TsetlinMember& first = model_.members().front();
-    input_ = member_input(first);
-    for (const TsetlinMember& member : model_.members()) {
-      check(member);
-      add_member(member);
-    }
+    check_exportable(model_, "c");
+    input_ = member_input(model_.members().front());
+    for (const TsetlinMember& member : model_.members()) add_member(member);
     add_tables();
     CBody body = c_body_for(input_);
     body.code =
@@ -192,17 +190,6 @@ class TsetlinWriter {
   }
 
  private:
-  void check(const TsetlinMember& member) const {
-    if (member.scale == 0) {
-      throw input_error(
-          "--format c: the scores of this model are scaled by the span of all samples that are predicted "
-          "together (method.normalise = batch), and C code sees one sample at a time; train with "
-          "method.normalise = training or fixed");
-    }
-    if (!(member_input(member) == input_))
-      throw input_error("--format c: the machines of this model take different inputs");
-  }
-
   void add_member(const TsetlinMember& member) {
     size_t view = 0;
     while (view < viewers_.size() && !sees_alike(*viewers_[view], member)) ++view;

@@ -27,14 +27,17 @@ std::string ordered_sums(const std::string& x, const std::string& signs, int64_t
                      {graph->slice(sums, 1, in - 1, in), graph->constant({1}, std::vector<int64_t>{1})});
 }
 
+std::string signs_of(const std::string& x, OnnxGraph* graph) {
+  const std::string positive = graph->node("GreaterOrEqual", {x, graph->constant({}, std::vector{0.0f})});
+  return graph->node(
+      "Where", {positive, graph->constant({}, std::vector{1.0f}), graph->constant({}, std::vector{-1.0f})});
+}
+
 }  // namespace
 
 std::string add_onnx(const MlpModel& model, const std::string& input, OnnxGraph* graph) {
   const State state = model.state();
   const MlpShape& shape = model.shape();
-  const std::string zero = graph->constant({}, std::vector{0.0f});
-  const std::string plus = graph->constant({}, std::vector{1.0f});
-  const std::string minus = graph->constant({}, std::vector{-1.0f});
   std::string x = scaled(model.scaling(), input, graph);
   for (size_t i = 0; i < shape.layers(); ++i) {
     const std::string name = fmt::format("layers.{}.", i);
@@ -54,8 +57,7 @@ std::string add_onnx(const MlpModel& model, const std::string& input, OnnxGraph*
     x = graph->node("Mul", {x, graph->constant({out}, state.values<float>(name + "factor", {State::kAny}))});
     x = graph->node("Add", {x, graph->constant({out}, state.values<float>(name + "shift", {State::kAny}))});
     if (i + 1 == shape.layers()) break;
-    x = shape.binary ? graph->node("Where", {graph->node("GreaterOrEqual", {x, zero}), plus, minus})
-                     : graph->node("Relu", {x});
+    x = shape.binary ? signs_of(x, graph) : graph->node("Relu", {x});
   }
   return x;
 }

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "bitfed/base/error.h"
+#include "bitfed/edge/exportable.h"
 #include "bitfed/edge/onnx_body.h"
 #include "bitfed/edge/plain_clauses.h"
-#include "bitfed/zoo/model_file.h"
 
 namespace bitfed {
 namespace {
@@ -167,19 +167,9 @@ class MemberGraph {
 }  // namespace
 
 std::string add_onnx(const TsetlinModel& model, const std::string& input, OnnxGraph* graph) {
+  check_exportable(model, "onnx");
   std::string scores;
-  const ModelInput takes = input_of_model(model);
   for (const TsetlinMember& member : model.members()) {
-    if (member.scale == 0) {
-      throw input_error(
-          "--format onnx: the scores of this model are scaled by the span of all samples that are predicted "
-          "together "
-          "(method.normalise = batch), which would make answers depend on the batch; train with "
-          "method.normalise = "
-          "training or fixed");
-    }
-    if (!(member_input(member) == takes))
-      throw input_error("--format onnx: the machines of this model take different inputs");
     const std::string bits = booleanized(member, input, graph);
     const std::string sums = MemberGraph(member, model.class_count(), graph).write(bits);
     const std::string part = graph->node(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <cmath>
 
 #include "bitfed/nn/binary_kernels.h"
@@ -136,12 +137,45 @@ void PackedNetwork::run_signs(const SignBlock& block, Workspace* workspace) cons
                      {block.factor.data(), block.offset.data(), values});
 }
 
+void PackedNetwork::run_dense(Workspace* workspace) const {
+  neural_kernels().multiply({workspace->values_.data(), dense_.rows, 1, dense_.values.data(), dense_.stride,
+                             workspace->scores_.data(), dense_.stride, 1, dense_.stride, dense_.rows});
+}
+
 void PackedNetwork::predict(const uint8_t* pixels, Workspace* workspace, float* scores) const {
   run_first(pixels, workspace);
   for (const SignBlock& block : blocks_) run_signs(block, workspace);
-  neural_kernels().multiply({workspace->values_.data(), dense_.rows, 1, dense_.values.data(), dense_.stride,
-                             workspace->scores_.data(), dense_.stride, 1, dense_.stride, dense_.rows});
+  run_dense(workspace);
   std::copy_n(workspace->scores_.data(), classes_, scores);
+}
+
+std::vector<double> PackedNetwork::measure_stages() const {
+  constexpr int kTurns = 50;
+  using Clock = std::chrono::steady_clock;
+  Workspace workspace = make_workspace();
+  std::vector<uint8_t> pixels(height_ * width_ * channels_);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
+  // The least of all turns: whatever else the machine does only adds.
+  std::vector<double> seconds(blocks_.size() + 2, 1e9);
+  for (int turn = 0; turn < kTurns; ++turn) {
+    size_t stage = 0;
+    Clock::time_point begin = Clock::now();
+    const auto finish = [&] {
+      const Clock::time_point end = Clock::now();
+      seconds[stage] = std::min(seconds[stage], std::chrono::duration<double>(end - begin).count());
+      begin = end;
+      ++stage;
+    };
+    run_first(pixels.data(), &workspace);
+    finish();
+    for (const SignBlock& block : blocks_) {
+      run_signs(block, &workspace);
+      finish();
+    }
+    run_dense(&workspace);
+    finish();
+  }
+  return seconds;
 }
 
 }  // namespace bitfed

@@ -277,6 +277,30 @@ std::unique_ptr<Model> NetworkModel::binarised() const {
   return std::make_unique<NetworkModel>(std::move(spec), std::move(parameters));
 }
 
+std::vector<NetworkLayerCosts> NetworkModel::layer_costs() const {
+  std::vector<NetworkLayerCosts> all;
+  for (const NetworkProduct& product : network_products(spec_)) {
+    NetworkLayerCosts layer;
+    layer.name = product.weights.substr(0, product.weights.rfind('.'));
+    if (layer.name.ends_with(".convolution")) layer.name.resize(layer.name.rfind('.'));
+    layer.inputs = product.inputs;
+    layer.outputs = product.outputs;
+    layer.places = product.places;
+    layer.bits_per_weight = product.sign_weights ? 1 : 8 * sizeof(float);
+    layer.weight_bytes = (product.inputs * product.outputs * layer.bits_per_weight + 7) / 8;
+    if (layer.name != "dense") layer.norm_bytes = 2 * sizeof(float) * product.outputs;
+    const NetworkOperations operations = operations_of(product);
+    layer.flops = operations.real;
+    layer.binary_ops = operations.binary;
+    all.push_back(std::move(layer));
+  }
+  return all;
+}
+
+std::vector<double> NetworkModel::measure_layers() const {
+  return packed_ == nullptr ? std::vector<double>() : packed_->measure_stages();
+}
+
 std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::string_view source) {
   NetworkSpec spec = spec_from_state(state, source);
   expect_large_tensors(spec, state);

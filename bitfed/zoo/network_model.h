@@ -22,6 +22,19 @@ using ParameterShapes = std::vector<Parameter*>;
 void add_parameters(const ParameterShapes& shapes, const NetworkParameters& parameters, State* state);
 NetworkParameters read_parameters(const ParameterShapes& shapes, const State& state);
 
+// One convolution with its norm, or the dense layer, and what it takes in a prediction.
+struct NetworkLayerCosts {
+  std::string name;  // as the tensors' names begin
+  uint64_t inputs = 0;
+  uint64_t outputs = 0;
+  uint64_t places = 1;  // of an image
+  uint32_t bits_per_weight = 1;
+  uint64_t weight_bytes = 0;
+  uint64_t norm_bytes = 0;
+  uint64_t binary_ops = 0;
+  uint64_t flops = 0;
+};
+
 // A trained network. The signs of a binary one are written down as bits, and it predicts on bits.
 class NetworkModel : public Model {
  public:
@@ -35,6 +48,9 @@ class NetworkModel : public Model {
   // As a network that was trained as a binary one is deployed: the signs of the convolutions' weights, times
   // the mean magnitude of a filter's, which is folded into the norm behind it; the norm's statistics stay.
   std::unique_ptr<Model> binarised() const override;
+  std::vector<NetworkLayerCosts> layer_costs() const;
+  // Seconds of each of these, measured just now; none but for a binary cnn4.
+  std::vector<double> measure_layers() const;
 
  private:
   NetworkSpec spec_;

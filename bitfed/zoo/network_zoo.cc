@@ -159,16 +159,19 @@ std::vector<NetworkProduct> network_products(const NetworkSpec& spec) {
   return spec.name == "cnn4" ? cnn4_products(spec) : resnet_products(spec);
 }
 
+NetworkOperations operations_of(const NetworkProduct& product) {
+  if (product.sign_weights && product.sign_inputs) return {.real = 0, .binary = product.multiply_adds()};
+  return {.real = (product.sign_weights ? 1 : 2) * product.multiply_adds(), .binary = 0};
+}
+
 NetworkOperations network_operations(const NetworkSpec& spec) {
-  NetworkOperations operations;
+  NetworkOperations all;
   for (const NetworkProduct& product : network_products(spec)) {
-    if (product.sign_weights && product.sign_inputs) {
-      operations.binary += product.multiply_adds();
-    } else {
-      operations.real += (product.sign_weights ? 1 : 2) * product.multiply_adds();
-    }
+    const NetworkOperations operations = operations_of(product);
+    all.real += operations.real;
+    all.binary += operations.binary;
   }
-  return operations;
+  return all;
 }
 
 }  // namespace bitfed

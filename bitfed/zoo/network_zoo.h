@@ -80,6 +80,7 @@ struct NetworkOperations {
   uint64_t real = 0;
   uint64_t binary = 0;
 };
+NetworkOperations operations_of(const NetworkProduct& product);
 NetworkOperations network_operations(const NetworkSpec& spec);
 
 // How a network's builder makes its convolutions: with weights as they are deployed, or rotated.

@@ -30,13 +30,14 @@ cat >"$work/flags" <<END
 END
 sources=("$source_dir"/bitfed/bits/*.cc "$source_dir"/bitfed/bits/isa/*.cc
   "$source_dir"/bitfed/base/{names,random}.cc
-  "$source_dir"/bitfed/nn/{kernels,mlp,mlp_trainer,layer,convolution,batch_norm,max_pool,dense,network}.cc
+  "$source_dir"/bitfed/nn/{kernels,mlp,mlp_trainer,layer,convolution,convolution_geometry,dense,network}.cc
+  "$source_dir"/bitfed/nn/{norm_parameters,batch_norm,pooled_norm,average_pool,border,sequence,residual_block}.cc
   "$source_dir"/bitfed/nn/{rotation,rotated_weights,binary_convolution,sign_activation}.cc
-  "$source_dir"/bitfed/nn/{folded_norm,binary_kernels,packed_network}.cc
+  "$source_dir"/bitfed/nn/{folded_norm,binary_kernels,sign_filters,packed_network}.cc
   "$source_dir"/bitfed/nn/isa/*.cc
   "$source_dir"/tests/bits/{kernels,bit_matrix}_test.cc "$source_dir"/tests/base/random_test.cc
   "$source_dir"/tests/nn/{kernels,mlp_trainer,network,rotation,rotated_weights,sign_activation}_test.cc
-  "$source_dir"/tests/nn/{binary_kernels,packed_network}_test.cc
+  "$source_dir"/tests/nn/{binary_kernels,packed_network,convolution,binary_convolution,residual_block}_test.cc
   "$source_dir"/tests/test_main.cc
   $googletest/googletest/src/gtest-all.cc $googletest/googlemock/src/gmock-all.cc)
 printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -I{} \

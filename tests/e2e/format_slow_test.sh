@@ -10,7 +10,7 @@ done
 build_dir=$(dirname "$program")
 cd "$source_dir"
 
-find bitfed cli tests benchmarks -name '*.h' -o -name '*.cc' | xargs clang-format-14 --dry-run -Werror
+find bitfed cli tests benchmarks include examples -name '*.h' -o -name '*.cc' -o -name '*.c' | xargs clang-format-14 --dry-run -Werror
 
 # The database is that of the compiler in use; clang need not know all of its warnings.
 find bitfed cli -name '*.cc' -print0 |

@@ -211,7 +211,9 @@ for model in run-a table people; do
   "$program" export $model/model.safetensors --format c --out exported-$model >out
   expect "^flash  *[0-9,]* bytes" out
   expect "^RAM  *[0-9,]* bytes" out
-  for file in model.h model.c main.c; do [ -s exported-$model/$file ] || fail "export: no $file"; done
+  "$program" export $model/model.safetensors --format onnx --out exported-$model >out
+  expect "model.onnx  *[0-9,]* bytes" out
+  for file in model.h model.c main.c model.onnx; do [ -s exported-$model/$file ] || fail "export: no $file"; done
 done
 if command -v cc >/dev/null; then
   (cd exported-run-a && cc -std=c99 model.c main.c -o trial && ./trial </dev/null >zeros)

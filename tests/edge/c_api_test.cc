@@ -64,7 +64,7 @@ TEST(CApi, SaysWhatIsWrong) {
 TEST(CApi, BrokenFilesDoNoHarm) {
   for (const SomeModel& some : all_models()) {
     const Bytes whole = encode(some.model->state());
-    const size_t step = whole.size() / 150 + 1;
+    const size_t step = whole.size() / 60 + 1;
     for (size_t at = 0; at < whole.size(); at += step) {
       for (const bool cut : {true, false}) {
         Bytes broken = whole;

@@ -67,7 +67,11 @@ TEST(ExportC, SaysWhatItCannotCarry) {
   std::vector<TsetlinMember> members = dynamic_cast<const TsetlinModel&>(*flat.model).members();
   members[0].scale = 0;
   EXPECT_THAT(error_text([&] { export_c(TsetlinModel(3, members), "model", names); }),
-              HasSubstr("one sample at a time"));
+              HasSubstr("depend on the batch"));
+  RandomStream random = edge_random(8);
+  const TsetlinMember odd = random_member(booleanizer("colour-thermometer"), {4, 4, 7, 2, 2}, 3, 4, random);
+  EXPECT_THAT(error_text([&] { export_c(TsetlinModel(3, {odd}), "model", names); }),
+              HasSubstr("different inputs"));
 }
 
 }  // namespace

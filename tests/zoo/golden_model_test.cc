@@ -16,15 +16,15 @@ namespace {
 using testing::ElementsAre;
 
 // Images by a formula, so that they depend on nothing of the library.
-Dataset formula_images() {
+Dataset formula_images(size_t height, size_t width) {
   Dataset data;
   data.name = "formula";
-  data.height = 8;
-  data.width = 9;
+  data.height = height;
+  data.width = width;
   data.channels = 1;
   for (size_t i = 0; i < 6; ++i) {
-    for (size_t y = 0; y < 8; ++y) {
-      for (size_t x = 0; x < 9; ++x) {
+    for (size_t y = 0; y < height; ++y) {
+      for (size_t x = 0; x < width; ++x) {
         data.pixels.push_back(static_cast<uint8_t>((i * 37 + y * y * 29 + x * 53 + x * y * i * 11) % 256));
       }
     }
@@ -64,7 +64,7 @@ TEST(GoldenModel, TsetlinOfFormatOne) {
   EXPECT_EQ(second.clamp, 0);
   EXPECT_EQ(second.scale, 3.0f);
 
-  const Dataset data = formula_images();
+  const Dataset data = formula_images(8, 9);
   ThreadPool pool(1);
   EXPECT_THAT(predict(*model, data, pool), ElementsAre(2, 1, 0, 3, 2, 1));
   const std::vector<float> expected = {2.5999999f,  -0.600000024f, 4.5999999f,   2.9333334f,  1.26666665f,
@@ -74,6 +74,39 @@ TEST(GoldenModel, TsetlinOfFormatOne) {
                                        2.5999999f,  5.73333311f,   3.26666665f,  2.9333334f};
   EXPECT_EQ(model->scores(data, pool), expected);
   EXPECT_EQ(naive_scores(*tsetlin, data), expected);
+}
+
+void expect_golden(const std::string& name, const std::string& sha256, uint64_t bytes, const Dataset& data,
+                   const std::vector<float>& expected) {
+  const auto path = std::filesystem::path(BITFED_TESTS_DIR) / "golden" / name;
+  const State state = read_state(path);
+  EXPECT_EQ(state.sha256(), sha256);
+  const auto model = load_model(state, path.string());
+  EXPECT_EQ(model->state().sha256(), sha256);
+  EXPECT_EQ(model->costs().bytes, bytes);
+  ThreadPool pool(1);
+  EXPECT_EQ(model->scores(data, pool), expected);
+}
+
+TEST(GoldenModel, PerceptronOfFormatOne) {
+  Dataset table;
+  table.name = "formula";
+  table.columns.assign(5, "x");
+  table.labels.assign(6, 0);
+  for (size_t i = 0; i < 30; ++i) table.values.push_back(static_cast<float>(i * i * 7 % 23) * 0.25f - 2.5f);
+  expect_golden("mlp-1.safetensors", "05b3eb31b3a2beeab9a438506aa690ae55ab0618aa130f7f2f7e6984a24944da", 385,
+                table,
+                {0.447937787f, 4.28453112f, 0.974912167f, 2.30525422f, 4.28453112f, 0.974912167f, 2.30525422f,
+                 4.28453112f, 0.974912167f, 2.30525422f, 4.28453112f, 0.974912167f, 1.37659597f, 5.82755852f,
+                 -0.610179067f, 2.30525422f, 4.28453112f, 0.974912167f});
+}
+
+TEST(GoldenModel, BinaryNetworkOfFormatOne) {
+  expect_golden("network-1.safetensors", "ba628068b47dcfc3f87d5870fd861ca0f405ddd37c7abd80cb05bfce561b461a",
+                15570, formula_images(17, 16),
+                {0.00439927634f, -0.301769733f, 0.896306276f, -0.107780114f, 0.185801148f, 0.388210714f,
+                 -0.162847012f, 0.327844411f, 0.590440094f, -0.140234813f, 0.111791745f, 0.177150756f,
+                 -0.161069855f, -0.483327448f, 0.446938246f, 0.0329869613f, 0.0221554954f, 0.723761559f});
 }
 
 }  // namespace

@@ -130,6 +130,22 @@ TEST(NetworkModel, CostsOfABinaryResnet) {
             network_operations(spec_of("[model]\nname = \"resnet10\"\n", images(32, 3, "x"))).real);
 }
 
+TEST(NetworkModel, LayersAddUp) {
+  for (const bool binary : {false, true}) {
+    const NetworkModel model = fresh_model(spec_of("", images(28, 1, "fashion-mnist"), binary));
+    ModelCosts sum;
+    for (const NetworkLayerCosts& layer : model.layer_costs()) {
+      sum.bytes += layer.weight_bytes + layer.norm_bytes;
+      sum.flops += layer.flops;
+      sum.binary_ops += layer.binary_ops;
+    }
+    EXPECT_EQ(sum.bytes, model.costs().bytes);
+    EXPECT_EQ(sum.flops, model.costs().flops);
+    EXPECT_EQ(sum.binary_ops, model.costs().binary_ops);
+    EXPECT_EQ(model.measure_layers().size(), binary ? model.layer_costs().size() : 0);
+  }
+}
+
 TEST(NetworkModel, ComesBackFromItsState) {
   for (const char* name : {"cnn4", "resnet10", "resnet18"}) {
     for (const bool binary : {false, true}) {

@@ -1,17 +1,20 @@
-// Exported C of models trained on real data: over the whole test set on the host, and on an emulated
-// Cortex-M4.
+// Exports of models trained on real data: C over the whole test set on the host and on an emulated Cortex-M4,
+// ONNX over the whole test set in onnxruntime. Of ONNX also models of random numbers.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <optional>
 
 #include "bitfed/base/error.h"
 #include "bitfed/data/catalog.h"
+#include "bitfed/edge/export_onnx.h"
 #include "bitfed/simulation/experiment.h"
 #include "bitfed/zoo/zoo.h"
 #include "tests/edge/exported_c.h"
+#include "tests/edge/some_models.h"
 
 namespace bitfed {
 namespace {
@@ -102,13 +105,57 @@ Answers run_on_cortex_m4(const Model& model, const Dataset& samples, size_t coun
   return answers;
 }
 
-void expect_same_everywhere(const std::string& recipe, const std::vector<std::string>& overrides) {
+// A Python with onnx and onnxruntime: the system's, or one in an environment of our own; "" where there is
+// none.
+std::string onnx_python() {
+  static const std::string kFound = [] {
+    const std::string packages = "onnx onnxruntime numpy";
+    const std::string try_import = " -c 'import onnx, onnxruntime, numpy' >/dev/null 2>&1";
+    if (std::system(("python3" + try_import).c_str()) == 0) return std::string("python3");
+    const std::string folder = testing::TempDir() + "bitfed-onnx";
+    const std::string python = folder + "/bin/python";
+    if (std::system((python + try_import).c_str()) == 0) return python;
+    const std::string make = "python3 -m venv " + folder + " >/dev/null 2>&1 && " + folder +
+                             "/bin/pip install --quiet --disable-pip-version-check " + packages;
+    return std::system(make.c_str()) == 0 ? python : std::string();
+  }();
+  return kFound;
+}
+
+void expect_same_in_onnxruntime(const Model& model, const Dataset& samples, const Answers& expected) {
+  const std::string python = onnx_python();
+  if (python.empty()) GTEST_SKIP() << "no Python packages onnx and onnxruntime";
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "model.onnx",
+                        export_onnx(model, "model", std::vector<std::string>(model.class_count(), "a")));
+  write_file_atomically(folder / "samples", raw_samples(samples));
+  std::string lines;
+  for (size_t i = 0; i < expected.classes.size(); ++i) {
+    lines += std::to_string(expected.classes[i]);
+    for (size_t k = 0; k < model.class_count(); ++k)
+      lines += fmt::format(" {:.9g}", expected.scores[i * model.class_count() + k]);
+    lines += "\n";
+  }
+  write_file_atomically(folder / "answers", lines);
+  const std::string check = python + " " + BITFED_TESTS_DIR + "/edge/check_onnx.py " +
+                            (folder / "model.onnx").string() + " " + (folder / "samples").string() + " " +
+                            (folder / "answers").string();
+  EXPECT_EQ(std::system(check.c_str()), 0) << check;
+}
+
+// `onnx_samples`: runtimes take their time over thousands of clauses as filters.
+void expect_same_everywhere(const std::string& recipe, const std::vector<std::string>& overrides,
+                            size_t onnx_samples = 100000) {
   const std::optional<Trained> trained = train(recipe, overrides);
   if (!trained) GTEST_SKIP() << "no data for " << recipe;
   Answers expected = answers_of(*trained->model, trained->test);
   const Answers host = run_exported_c(*trained->model, trained->test, "-O2");
   EXPECT_EQ(host.classes, expected.classes);
   EXPECT_EQ(host.scores, expected.scores);
+  std::vector<uint32_t> first(std::min(onnx_samples, trained->test.size()));
+  std::iota(first.begin(), first.end(), 0u);
+  const Dataset some = subset(trained->test, first);
+  expect_same_in_onnxruntime(*trained->model, some, answers_of(*trained->model, some));
   // Classes that differ, or the test would say little.
   EXPECT_GT(*std::max_element(expected.classes.begin(), expected.classes.end()), 0);
   if (!have("arm-none-eabi-gcc") || !have("qemu-system-arm")) {
@@ -124,26 +171,47 @@ void expect_same_everywhere(const std::string& recipe, const std::vector<std::st
   }
 }
 
-TEST(ExportCSlow, HealthPerceptron) {
+TEST(ExportSlow, RandomModelsInOnnxruntime) {
+  for (const std::vector<SomeModel>& models :
+       {some_tsetlin_models(), some_mlp_models(), some_network_models()}) {
+    for (const SomeModel& some : models) {
+      SCOPED_TRACE(some.name);
+      expect_same_in_onnxruntime(*some.model, some.samples, answers_of(*some.model, some.samples));
+    }
+  }
+}
+
+TEST(ExportSlow, CodeOfRandomModelsKeepsToItsMemory) {
+  for (const std::vector<SomeModel>& models :
+       {some_tsetlin_models(), some_mlp_models(), some_network_models()}) {
+    for (const SomeModel& some : models) {
+      const Answers found = run_exported_c(*some.model, some.samples,
+                                           "-g -fsanitize=address,undefined -fno-sanitize-recover=all");
+      EXPECT_EQ(found.scores, answers_of(*some.model, some.samples).scores) << some.name;
+    }
+  }
+}
+
+TEST(ExportSlow, HealthPerceptron) {
   expect_same_everywhere("health-hapt.toml", {"rounds=10"});
 }
 
-TEST(ExportCSlow, HealthTsetlinMachine) {
+TEST(ExportSlow, HealthTsetlinMachine) {
   expect_same_everywhere("health-tm.toml", {"rounds=1", "client.epochs=1"});
 }
 
-TEST(ExportCSlow, FashionConvolutionalTsetlinMachine) {
-  expect_same_everywhere("quickstart.toml", {"client.epochs=1"});
+TEST(ExportSlow, FashionConvolutionalTsetlinMachine) {
+  expect_same_everywhere("quickstart.toml", {"client.epochs=1"}, 1000);
 }
 
-TEST(ExportCSlow, FashionBinaryNetwork) {
+TEST(ExportSlow, FashionBinaryNetwork) {
   expect_same_everywhere("fedbnn-fashion-mnist.toml",
                          {"rounds=1", "client.epochs=1", "federation.clients_per_round=3"});
 }
 
-TEST(ExportCSlow, CifarComposite) {
+TEST(ExportSlow, CifarComposite) {
   expect_same_everywhere("fedtmos-cifar10.toml",
-                         {"client.epochs=1", "method.name=fedtm-bank", "data.partition.clients=40"});
+                         {"client.epochs=1", "method.name=fedtm-bank", "data.partition.clients=40"}, 100);
 }
 
 }  // namespace
