@@ -13,6 +13,9 @@ void add_data(CLI::App& app);
 void add_data_partition(CLI::App& data);  // a subcommand of data
 void add_inspect(CLI::App& app);
 void add_predict(CLI::App& app);
+void add_serve(CLI::App& app);
+void add_join(CLI::App& app);
+void add_certs(CLI::App& app);
 void add_listings(CLI::App& app);  // methods, models, datasets
 
 }  // namespace bitfed::cli
