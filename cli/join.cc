@@ -68,9 +68,13 @@ void join(JoinArguments& arguments) {
 }  // namespace
 
 void add_join(CLI::App& app) {
+  add_join_options(*app.add_subcommand("join", "Take part in a federation with the data of this device"));
+}
+
+void add_join_options(CLI::App& app) {
   auto arguments = std::make_shared<JoinArguments>();
   ClientOptions& options = arguments->options;
-  CLI::App* command = app.add_subcommand("join", "Take part in a federation with the data of this device");
+  CLI::App* command = &app;
   command->add_option("--server", options.server, "Where bitfed serve listens")
       ->type_name("HOST:PORT")
       ->required();

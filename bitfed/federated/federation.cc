@@ -95,7 +95,7 @@ void Federation::run() {
 std::vector<uint32_t> Federation::choose(uint32_t round) {
   if (auto begun = store_.chosen(round)) return *std::move(begun);
   const std::vector<uint32_t> present = transport_.present(round, options_.clients);
-  if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
+  if (present.empty()) throw Error(Error::Kind::kStopped, "stopped");
   const auto there = static_cast<uint32_t>(present.size());
   const uint32_t count = round > 0 ? std::min(options_.clients_per_round, there) : there;
   std::vector<uint32_t> clients = sample_clients(options_.seed, round, there, count);

@@ -26,7 +26,7 @@ class Transport {
   virtual ~Transport() = default;
 
   // The clients that a round can be begun with, ascending, of those numbered below `clients`. May wait for
-  // some to come; fewer than are needed only where the user stops.
+  // some to come; none where the user stops.
   virtual std::vector<uint32_t> present(uint32_t /*round*/, uint32_t clients) {
     std::vector<uint32_t> all(clients);
     std::iota(all.begin(), all.end(), 0u);

@@ -74,8 +74,7 @@ std::string figures(const Json& status) {
                         fmt::format("waiting for {}", text(status, "waiting_for"))},
                        {"Accuracy", fraction_html(accuracy), ""},
                        {"Last round", seconds_html(seconds), ""},
-                       {"Uploaded", bytes_html(number(status, "upload_bytes")), "since the server began"},
-                       {"Memory", bytes_html(number(status, "resident_bytes")), ""}});
+                       {"Uploaded", bytes_html(number(status, "upload_bytes")), "since the server began"}});
 }
 
 }  // namespace

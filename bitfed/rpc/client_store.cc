@@ -69,8 +69,9 @@ void ClientStore::finish(const Update& update) {
       .run();
 }
 
+// Without a sync: an update that is offered again because this was forgotten is accepted again.
 void ClientStore::accepted() {
-  database_.transaction([&] {
+  database_.unsynced_transaction([&] {
     database_.execute("INSERT OR REPLACE INTO kept SELECT 1, kept FROM finished WHERE length(kept) > 0");
     database_.execute("DELETE FROM finished");
   });

@@ -89,9 +89,13 @@ CertificateCheck::CertificateCheck(const ServerTrust& trust)
 
 CertificateCheck::~CertificateCheck() = default;
 
+std::string CertificateCheck::version() const {
+  return stamp(trust_.revoked) + "/" + stamp(trust_.allowed) + "/" + stamp(trust_.client_ca);
+}
+
 // A list that cannot be read leaves nobody welcome until it can: the error goes to whoever asked.
 void CertificateCheck::refresh() {
-  const std::string now = stamp(trust_.revoked) + "/" + stamp(trust_.allowed) + "/" + stamp(trust_.client_ca);
+  const std::string now = version();
   if (now == lists_->stamp) return;
   Lists lists;
   if (!trust_.revoked.empty()) {

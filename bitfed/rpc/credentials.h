@@ -30,6 +30,8 @@ class CertificateCheck {
   // The common name of a certificate (PEM); an input_error where it is not welcome.
   std::string name_of(const std::string& certificate);
   bool is_welcome(const std::string& certificate);
+  // Changes when the files do.
+  std::string version() const;
 
  private:
   struct Lists;

@@ -152,4 +152,16 @@ void Database::transaction(const std::function<void()>& body) {
   in_transaction_ = false;
 }
 
+void Database::unsynced_transaction(const std::function<void()>& body) {
+  const auto held = lock();
+  execute("PRAGMA synchronous = NORMAL");
+  try {
+    transaction(body);
+  } catch (...) {
+    execute("PRAGMA synchronous = FULL");
+    throw;
+  }
+  execute("PRAGMA synchronous = FULL");
+}
+
 }  // namespace bitfed

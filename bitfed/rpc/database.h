@@ -63,6 +63,8 @@ class Database {
 
   // All of `body` or nothing, one sync for all of it. Within another transaction it is a part of that one.
   void transaction(const std::function<void()>& body);
+  // The same, but a crash of the machine (not of the process) may take it back: for what can be learnt again.
+  void unsynced_transaction(const std::function<void()>& body);
 
   std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
   const std::filesystem::path& file() const { return file_; }

@@ -45,26 +45,35 @@ FederationStore::FederationStore(const std::filesystem::path& file)
 uint32_t FederationStore::register_client(const std::string& name, std::optional<uint32_t> wanted,
                                           uint32_t clients) {
   const auto held = database_.lock();
-  const std::map<uint32_t, std::string> known = this->clients();
-  for (const auto& [number, owner] : known) {
-    if (owner != name) continue;
+  Statement known = database_.prepare("SELECT number FROM clients WHERE name = ?");
+  if (known.bind(name).step()) {
+    const auto number = static_cast<uint32_t>(known.integer(0));
     if (wanted && *wanted != number)
       throw input_error("client '{}' is number {}, not {}", name, number, *wanted);
     return number;
   }
-  uint32_t number = 0;
+  const uint32_t number = wanted ? *wanted : lowest_free_number();
   if (wanted) {
-    number = *wanted;
     if (number >= clients)
       throw input_error("client '{}': found part {}, expected 0 to {}", name, number, clients - 1);
-    if (const auto owner = known.find(number); owner != known.end())
-      throw input_error("client '{}': part {} is that of client '{}'", name, number, owner->second);
-  } else {
-    while (known.contains(number)) ++number;
-    if (number >= clients)
-      throw input_error("client '{}': all {} places of the federation are taken", name, clients);
+    Statement owner = database_.prepare("SELECT name FROM clients WHERE number = ?");
+    if (owner.bind(int64_t{number}).step())
+      throw input_error("client '{}': part {} is that of client '{}'", name, number, owner.text(0));
+  } else if (number >= clients) {
+    throw input_error("client '{}': all {} places of the federation are taken", name, clients);
   }
   database_.prepare("INSERT INTO clients VALUES (?, ?)").bind(int64_t{number}).bind(name).run();
+  return number;
+}
+
+uint32_t FederationStore::lowest_free_number() const {
+  Statement counted = database_.prepare("SELECT COUNT(*), COALESCE(MAX(number) + 1, 0) FROM clients");
+  counted.step();
+  // Without gaps, as it is where nobody asks for a part, there is nothing to search.
+  if (counted.integer(0) == counted.integer(1)) return static_cast<uint32_t>(counted.integer(0));
+  Statement taken = database_.prepare("SELECT number FROM clients ORDER BY number");
+  uint32_t number = 0;
+  while (taken.step() && taken.integer(0) == number) ++number;
   return number;
 }
 

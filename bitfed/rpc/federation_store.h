@@ -42,6 +42,8 @@ class FederationStore : public RoundStore {
   std::optional<State> load() const override;
 
  private:
+  uint32_t lowest_free_number() const;
+
   mutable Database database_;
   std::string federation_;
   int64_t removable_ = -1;

@@ -209,10 +209,17 @@ class Server : public GrpcServer {
   uint16_t port() const override { return static_cast<uint16_t>(port_); }
 
  private:
+  // Everybody's certificate is looked at when the lists have changed, and once a minute: it may have ended.
   void sweep() {
-    while (!stopping_) {
+    std::string version;
+    for (int second = 1; !stopping_; ++second) {
+      bool look = false;
+      if (check_ != nullptr) {
+        const std::string now = check_->version();
+        look = now != std::exchange(version, now) || second % 60 == 0;
+      }
       coordinator_.sweep([&](const Peer& peer) {
-        return check_ == nullptr || check_->is_welcome(dynamic_cast<const Session&>(peer).certificate());
+        return !look || check_->is_welcome(dynamic_cast<const Session&>(peer).certificate());
       });
       for (int i = 0; i < 10 && !stopping_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }

@@ -82,7 +82,7 @@ Event LiveStatus::snapshot(const CoordinatorStatus& now) const {
                        {"state", client.ready       ? "ready"
                                  : client.connected ? "preparing"
                                                     : "away"},
-                       {"samples", client.samples},
+                       {"samples", client.ready ? Event(client.samples) : Event()},
                        {"last_round", client.last_round >= 0 ? Event(client.last_round) : Event()},
                        {"peer", client.peer}});
   }

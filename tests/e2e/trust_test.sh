@@ -102,6 +102,24 @@ status=0
 "$program" join --server 127.0.0.1:$port --state trust-2 --certs certs --id client-2 --part 2 >out 2>err || status=$?
 [ $status = 1 ] && grep -q "the client's state belongs to" err || fail "foreign state: $status: $(cat err)"
 
+echo "-- a new certificate while it runs"
+if command -v openssl >/dev/null; then
+  serial() { openssl x509 -noout -serial -in "$1"; }
+  served() {
+    openssl s_client -connect 127.0.0.1:$port -CAfile certs/ca.pem -cert certs/clients/client-0.pem \
+      -key certs/clients/client-0.key -alpn h2 </dev/null 2>/dev/null >served.pem || true
+    serial served.pem
+  }
+  [ "$(served)" = "$(serial certs/server.pem)" ] || fail "serves another certificate"
+  certs server 127.0.0.1
+  tries=0
+  until [ "$(served)" = "$(serial certs/server.pem)" ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 100 ] || fail "the new certificate is not taken up"
+    sleep 0.2
+  done
+fi
+
 echo "-- revoked while it is connected"
 join other 3 --certs certs
 sleep 1

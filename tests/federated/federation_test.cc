@@ -390,6 +390,44 @@ TEST_F(FederationTest, ReuseTakesAnotherRunsUploads) {
   EXPECT_THAT(error_text([&] { live(); }), HasSubstr("holds no upload of client"));
 }
 
+// As a network has it: not all are there, and a round that was begun goes on with those it was begun with.
+TEST_F(FederationTest, ChoosesFromThoseWhoAreThere) {
+  struct Store : FolderStore {
+    using FolderStore::FolderStore;
+    std::optional<std::vector<uint32_t>> chosen(uint32_t round) const override {
+      return begun.contains(round) ? std::optional(begun.at(round)) : std::nullopt;
+    }
+    void begin_round(uint32_t round, const std::vector<uint32_t>& clients) override {
+      begun[round] = clients;
+    }
+    std::map<uint32_t, std::vector<uint32_t>> begun;
+  };
+  struct Away : FakeTransport {
+    using FakeTransport::FakeTransport;
+    std::vector<uint32_t> present(uint32_t, uint32_t) override { return there; }
+    std::vector<uint32_t> there = {1, 4};
+  };
+  Steps steps;
+  FakeServer server(&steps, false);
+  Away transport(&steps);
+  Store store(checkpoint_);
+  store.begun[2] = {0, 3};
+  options_.clients_per_round = 3;
+  const auto live_on = [&] {
+    Federation(
+        options_, server, transport, store, [](const Model&) { return Event::object(); }, [](const Event&) {})
+        .run();
+  };
+  live_on();
+  EXPECT_THAT(transport.asked.at(1), ElementsAre(1, 4));
+  EXPECT_THAT(transport.asked.at(2), ElementsAre(0, 3));
+  EXPECT_THAT(store.begun.at(3), ElementsAre(1, 4));
+  start_afresh();
+  transport.there.clear();
+  store.begun.clear();
+  EXPECT_EQ(error_text(live_on, Error::Kind::kStopped), "stopped");
+}
+
 TEST(SampleClientsTest, AscendingWithoutReplacement) {
   for (uint32_t round = 0; round < 200; ++round) {
     const std::vector<uint32_t> chosen = sample_clients(1, round, 20, 7);

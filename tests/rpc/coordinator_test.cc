@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <thread>
 
 #include "bitfed/base/digest.h"
@@ -460,6 +461,45 @@ TEST_F(CoordinatorTest, RoomForUpdatesIsBounded) {
   EXPECT_EQ(bob.next().verdict().kind(), Verdict::WANTED);
   send_chunk(bob, large);
   EXPECT_EQ(bob.next().verdict().kind(), Verdict::ACCEPTED);
+}
+
+// Whatever a client sends, in whatever order: its connection may end, the round and the others do not.
+TEST_F(CoordinatorTest, NonsenseHarmsNobodyElse) {
+  start();
+  FakePeer ann;
+  connect(ann, "ann", 0);
+  begin(1, {0, 1});
+  const std::vector<FromClient> parts = [&] {
+    FromClient chunk, ready, failed, part = hello(1), other = hello(2), wrong = offer(1, "misfit");
+    chunk.set_chunk("abc");
+    ready.mutable_ready()->set_samples(UINT64_MAX);
+    failed.mutable_failed()->set_round(7);
+    wrong.mutable_offer()->set_size(UINT64_MAX);
+    return std::vector<FromClient>{chunk, ready,           failed,          part, other,
+                                   wrong, offer(1, "abc"), offer(9, "abc"), {}};
+  }();
+  std::minstd_rand draw(5);
+  for (int i = 0; i < 400; ++i) {
+    FakePeer peer;
+    coordinator_->opened(peer, "bob", "address");
+    for (int step = 0; step < 12; ++step) {
+      FromClient message = parts[draw() % parts.size()];
+      std::string bytes = message.SerializeAsString();
+      if (draw() % 3 == 0 && !bytes.empty())
+        bytes[draw() % bytes.size()] ^= static_cast<char>(1 << draw() % 8);
+      if (draw() % 9 == 0) bytes.resize(draw() % (bytes.size() + 1));
+      // What protobuf refuses never comes so far.
+      if (message.ParseFromString(bytes)) coordinator_->received(peer, message);
+    }
+    coordinator_->closed(peer, draw() % 2 == 0);
+  }
+  EXPECT_EQ(answer(ann, 1, "one").kind(), Verdict::ACCEPTED);
+  FakePeer bob;
+  coordinator_->opened(bob, "bob", "address");
+  coordinator_->closed(bob, true);
+  EXPECT_EQ(coordinator_->status().connections, 1u);
+  EXPECT_EQ(store_->accepted(1, 0), sha256_hex(std::string_view("one")));
+  EXPECT_FALSE(faults_.empty());
 }
 
 TEST_F(CoordinatorTest, SilenceIsCut) {
