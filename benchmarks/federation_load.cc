@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
@@ -23,6 +24,8 @@ namespace {
 using bitfed::v1::FromClient;
 using bitfed::v1::FromServer;
 using bitfed::v1::Verdict;
+
+constexpr size_t kMostAtOnce = 100;  // devices that have not been welcomed yet
 
 struct Load {
   bitfed::Bytes update;
@@ -130,6 +133,9 @@ int main(int argc, char** argv) {
   std::vector<std::unique_ptr<bitfed::v1::Federation::Stub>> stubs;
   std::vector<std::unique_ptr<Device>> devices;
   for (uint32_t number = 0; number < clients; ++number) {
+    // One process must not be slower than thousands of devices would be, each with a processor of its own.
+    while (number - load.welcome > kMostAtOnce && load.failed == 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection each, as devices have
     stubs.push_back(bitfed::v1::Federation::NewStub(

@@ -32,7 +32,8 @@ start=$(date +%s.%N)
 load=$!
 highest=$before
 while kill -0 $load 2>/dev/null; do
-  now=$(rss) && [ "$now" -gt "$highest" ] && highest=$now
+  now=$(rss 2>/dev/null || true)
+  [ "${now:-0}" -le "$highest" ] || highest=$now
   sleep 0.2
 done
 wait $load

@@ -29,6 +29,6 @@ add_custom_command(OUTPUT ${generated_sources} ${generated}/bitfed_v1.pb.h ${gen
 bitfed_layer(rpc LAYERS federated)
 target_sources(bitfed_rpc PRIVATE ${generated_sources})
 # Generated code is not held to our warnings.
-set_source_files_properties(${generated_sources} PROPERTIES COMPILE_OPTIONS "-w")
+set_source_files_properties(${generated_sources} PROPERTIES COMPILE_OPTIONS "-w;-Os")
 target_include_directories(bitfed_rpc SYSTEM PRIVATE ${generated})
 target_link_libraries(bitfed_rpc PRIVATE gRPC::grpc++ protobuf::libprotobuf SQLite::SQLite3 OpenSSL::SSL OpenSSL::Crypto)

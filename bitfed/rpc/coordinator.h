@@ -62,7 +62,7 @@ struct CoordinatorOptions {
   Dataset prototype;
   uint64_t most_update_bytes = uint64_t{64} << 20;
   uint64_t most_waiting_bytes = uint64_t{1} << 30;  // of all updates that are on their way in
-  double hello_seconds = 10;                        // a connection that has said nothing by then is cut
+  double hello_seconds = 30;                        // a connection that has said nothing by then is cut
   double silence_seconds = 60;                      // so is an update that does not go on
   std::function<bool()> stop;
 };

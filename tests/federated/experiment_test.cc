@@ -72,7 +72,7 @@ TEST_F(ReadExperimentTest, Mistakes) {
   EXPECT_THAT(error("dropout = 0.1\n"), HasSubstr("federation.dropout"));
   EXPECT_THAT(error("minimum_clients = 5\n"), HasSubstr("federation.minimum_clients"));
   EXPECT_THAT(error("quorum = 1.5\n"), HasSubstr("federation.quorum"));
-  EXPECT_THAT(error("quorums = 1\n"), HasSubstr("did you mean 'federation.quorum'"));
+  EXPECT_THAT(error("quorums = 1\n"), HasSubstr("did you mean 'quorum'"));
 }
 
 }  // namespace
