@@ -14,6 +14,10 @@ void add_data_partition(CLI::App& data);  // a subcommand of data
 void add_inspect(CLI::App& app);
 void add_predict(CLI::App& app);
 void add_export(CLI::App& app);
+void add_serve(CLI::App& app);
+void add_join(CLI::App& app);
+void add_join_options(CLI::App& app);  // of join itself, and of bitfed-client
+void add_certs(CLI::App& app);
 void add_listings(CLI::App& app);  // methods, models, datasets
 
 }  // namespace bitfed::cli

@@ -15,7 +15,7 @@ constexpr int kBadInput = 2;
 int run(int argc, char** argv) {
   CLI::App app(
       "Federated learning with one-bit models: simulate a federation on this machine, compare methods,\n"
-      "look at the result, predict with it.",
+      "run it between machines, look at the result, predict with it.",
       "bitfed");
   app.require_subcommand(1);
   app.set_version_flag("--version", BITFED_VERSION);
@@ -32,6 +32,11 @@ int run(int argc, char** argv) {
   bitfed::cli::add_inspect(app);
   bitfed::cli::add_predict(app);
   bitfed::cli::add_export(app);
+#ifdef BITFED_RPC
+  bitfed::cli::add_serve(app);
+  bitfed::cli::add_join(app);
+  bitfed::cli::add_certs(app);
+#endif
   bitfed::cli::add_listings(app);
   try {
     app.parse(argc, argv);

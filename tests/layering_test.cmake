@@ -3,7 +3,7 @@
 
 cmake_minimum_required(VERSION 3.25)
 
-# What each layer may include besides itself. Siblings (model's users tsetlin and nn; simulation and report)
+# What each layer may include besides itself. Siblings (model's users tsetlin and nn; simulation, rpc and report)
 # do not see each other.
 set(see_base "")
 set(see_bits base)
@@ -15,8 +15,9 @@ set(see_zoo base bits data model tsetlin nn)
 set(see_edge base bits data model tsetlin nn zoo)
 set(see_federated base bits data model tsetlin nn zoo)
 set(see_simulation base bits data model tsetlin nn zoo federated)
+set(see_rpc base bits data model tsetlin nn zoo federated)
 set(see_report base bits data model tsetlin nn zoo)
-set(see_cli base bits data model tsetlin nn zoo federated simulation report edge)
+set(see_cli base bits data model tsetlin nn zoo federated simulation rpc report edge)
 
 # Sets `result` to one line per include that goes up, sideways or outside the layers.
 function(find_violations root result)
@@ -35,6 +36,11 @@ function(find_violations root result)
         list(APPEND found "${file}: '${layer}' must not include '${included}': ${line}")
       endif()
     endforeach()
+    # Only rpc sees what carries it.
+    file(STRINGS ${root}/${file} outside REGEX "^[ \t]*#[ \t]*include[ \t]*[\"<](grpc|google/protobuf|bitfed_v1|sqlite3|openssl/)")
+    if(outside AND NOT layer STREQUAL rpc)
+      list(APPEND found "${file}: only 'rpc' sees gRPC, SQLite and OpenSSL: ${outside}")
+    endif()
   endforeach()
   set(${result} "${found}" PARENT_SCOPE)
 endfunction()
@@ -58,6 +64,11 @@ check_one(bitfed/tsetlin/x.cc "bitfed/nn/layer.h" 1)                      # side
 check_one(bitfed/report/x.cc "bitfed/federated/method.h" 1)
 check_one(bitfed/simulation/x.cc "bitfed/report/page.h" 1)
 check_one(bitfed/simulation/x.cc "bitfed/federated/methods/fedavg.h" 0)
+check_one(bitfed/rpc/x.cc "bitfed/simulation/experiment.h" 1)
+check_one(bitfed/rpc/x.cc "bitfed/federated/transport.h" 0)
+check_one(bitfed/rpc/x.cc "grpcpp/grpcpp.h" 0)
+check_one(bitfed/federated/x.cc "grpcpp/grpcpp.h" 1)
+check_one(cli/x.cc "sqlite3.h" 1)
 check_one(bitfed/zoo/x.cc "cli/commands.h" 1)
 check_one(cli/x.cc "bitfed/simulation/transport.h" 0)
 check_one(bitfed/utils/x.cc "bitfed/base/error.h" 1)                      # no layer at all

@@ -142,10 +142,14 @@ Layout make_layout(const std::vector<std::string>& header, std::string_view name
         std::find(options.ignore.begin(), options.ignore.end(), header[i]) != options.ignore.end();
     const bool of_person = std::find(layout.person.begin(), layout.person.end(), i) != layout.person.end();
     if (header[i].empty()) layout.names[i] = fmt::format("column {}", i + 1);
-    const bool is_number = i != layout.label && !ignored && !of_person;
-    if (is_number) layout.numbers.push_back(i);
+    const bool listed = options.only.empty() || std::find(options.only.begin(), options.only.end(),
+                                                          layout.names[i]) != options.only.end();
+    const bool is_number = i != layout.label && !ignored && !of_person && listed;
+    if (is_number && options.only.empty()) layout.numbers.push_back(i);
     if (is_number || i == layout.label || of_person) layout.counting.push_back(i);
   }
+  for (const std::string& column : options.only)
+    layout.numbers.push_back(find_column(layout.names, column, name, "a number"));
   if (layout.numbers.empty()) throw input_error("{}: has no column of numbers to learn from", name);
   return layout;
 }

@@ -5,6 +5,7 @@
 
 #include "bitfed/base/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/federated/upload_store.h"
 #include "bitfed/model/json_fields.h"
 
 namespace bitfed {
@@ -73,13 +74,13 @@ std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t cli
 }
 
 Federation::Federation(const FederationOptions& options, ServerHalf& server, Transport& transport,
-                       Evaluate evaluate, EventSink events)
+                       RoundStore& store, Evaluate evaluate, EventSink events)
     : options_(options),
       server_(server),
       transport_(transport),
+      store_(store),
       evaluate_(std::move(evaluate)),
-      events_(std::move(events)),
-      uploads_(options.checkpoint) {}
+      events_(std::move(events)) {}
 
 void Federation::run() {
   const uint32_t done = restore();
@@ -89,12 +90,24 @@ void Federation::run() {
   }
 }
 
+// Everybody is asked before training. The choice is a function of seed, round and who is there; a round that
+// was begun goes on with those whom it was begun with.
+std::vector<uint32_t> Federation::choose(uint32_t round) {
+  if (auto begun = store_.chosen(round)) return *std::move(begun);
+  const std::vector<uint32_t> present = transport_.present(round, options_.clients);
+  if (present.empty()) throw Error(Error::Kind::kStopped, "stopped");
+  const auto there = static_cast<uint32_t>(present.size());
+  const uint32_t count = round > 0 ? std::min(options_.clients_per_round, there) : there;
+  std::vector<uint32_t> clients = sample_clients(options_.seed, round, there, count);
+  for (uint32_t& client : clients) client = present[client];
+  store_.begin_round(round, clients);
+  return clients;
+}
+
 void Federation::run_round(uint32_t round) {
   const bool training = round > 0;
   const Bytes broadcast = encode(server_.broadcast(round));
-  const std::vector<uint32_t> clients =
-      training ? sample_clients(options_.seed, round, options_.clients, options_.clients_per_round)
-               : sample_clients(options_.seed, round, options_.clients, options_.clients);
+  const std::vector<uint32_t> clients = choose(round);
   const std::string depends_on =
       fmt::format("{}round = {}\nbroadcast = {}\n", options_.depends_on, round, sha256_hex(broadcast));
   events_({{"event", "round-started"},
@@ -105,7 +118,7 @@ void Federation::run_round(uint32_t round) {
 
   std::vector<uint32_t> missing;
   for (const uint32_t client : clients) {
-    if (const auto kept = uploads_.find(round, client, depends_on)) {
+    if (const auto kept = store_.find(round, client, depends_on)) {
       receive(round, *kept, depends_on, "checkpoint");
     } else if (!options_.reuse.empty()) {
       auto other = UploadStore(options_.reuse).find(round, client, depends_on);
@@ -153,7 +166,7 @@ void Federation::run_round(uint32_t round) {
   if (round == options_.rounds || since_save_.seconds() >= options_.checkpoint_seconds) save(round);
   events_(event);
   // The last round's uploads stay: other methods can be tried on them.
-  if (round > 1) uploads_.remove_round(round - 1);
+  if (round > 1) store_.remove_round(round - 1);
 }
 
 void Federation::receive(uint32_t round, const ClientResult& result, const std::string& depends_on,
@@ -164,7 +177,7 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
   // kept something that goes with its upload, the upload alone is of no use.
   const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
   if (std::string_view(origin) != "checkpoint" && worth_keeping && !result.keeps_state)
-    uploads_.put(round, result, depends_on);
+    store_.put(round, result, depends_on);
   ++totals_.uploads;
   totals_.reused_uploads += result.reused ? 1 : 0;
   totals_.upload_bytes += result.upload.size();
@@ -180,7 +193,6 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
 }
 
 void Federation::save(uint32_t round) {
-  create_folders(options_.checkpoint);
   const std::vector<uint32_t> needed = transport_.save(round);
   State state = server_.save();
   state.metadata["checkpoint"] = Event({{"round", round},
@@ -188,16 +200,16 @@ void Federation::save(uint32_t round) {
                                         {"evaluation", last_evaluation_},
                                         {"client_states", needed}})
                                      .dump();
-  write_state(server_file(), state);
+  store_.save(round, state);
   since_save_ = Stopwatch();
 }
 
 // Returns the last finished round; 0 if there is none.
 uint32_t Federation::restore() {
-  std::error_code code;
-  if (!std::filesystem::exists(server_file(), code)) return 0;
-  const std::string source = server_file().string();
-  const State state = read_state(server_file());
+  const std::optional<State> saved = store_.load();
+  if (!saved) return 0;
+  const State& state = *saved;
+  const std::string& source = state.source();
   const nlohmann::json note = parse_json(state.text("checkpoint"), source);
   totals_ = totals_from_json(json_field(note, "totals", source), source);
   last_evaluation_ = json_field(note, "evaluation", source);

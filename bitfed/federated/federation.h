@@ -10,8 +10,8 @@
 
 #include "bitfed/federated/events.h"
 #include "bitfed/federated/method.h"
+#include "bitfed/federated/round_store.h"
 #include "bitfed/federated/transport.h"
-#include "bitfed/federated/upload_store.h"
 
 namespace bitfed {
 
@@ -20,8 +20,7 @@ struct FederationOptions {
   uint32_t rounds = 1;
   uint32_t clients = 1;
   uint32_t clients_per_round = 1;
-  std::filesystem::path checkpoint;  // the folder to keep checkpoints in
-  std::filesystem::path reuse;       // another run's checkpoint folder to take uploads from; empty: none
+  std::filesystem::path reuse;  // another run's checkpoint folder to take uploads from; empty: none
   // What every upload depends on besides round, client and broadcast: recipe, seed, data.
   std::string depends_on;
   std::function<bool()> stop;  // the user wants to stop
@@ -61,11 +60,11 @@ class Stopwatch {
 };
 
 // The round loop. Sampling, checkpoints and resuming live here, never in a method. After a crash at any
-// moment, a new Federation on the same checkpoint folder goes on and ends with the same model.
+// moment, a new Federation on the same store goes on and ends with the same model.
 class Federation {
  public:
-  Federation(const FederationOptions& options, ServerHalf& server, Transport& transport, Evaluate evaluate,
-             EventSink events);
+  Federation(const FederationOptions& options, ServerHalf& server, Transport& transport, RoundStore& store,
+             Evaluate evaluate, EventSink events);
 
   // Runs the rounds that are left. Error::Kind::kStopped if the user stopped it.
   void run();
@@ -76,17 +75,17 @@ class Federation {
 
  private:
   void run_round(uint32_t round);
+  std::vector<uint32_t> choose(uint32_t round);
   void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, const char* origin);
   void save(uint32_t round);
   uint32_t restore();
-  std::filesystem::path server_file() const { return options_.checkpoint / "server.safetensors"; }
 
   FederationOptions options_;
   ServerHalf& server_;
   Transport& transport_;
+  RoundStore& store_;
   Evaluate evaluate_;
   EventSink events_;
-  UploadStore uploads_;
   FederationTotals totals_;
   Event last_evaluation_ = Event::object();
   Stopwatch since_save_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
@@ -23,6 +24,14 @@ struct ClientResult {
 class Transport {
  public:
   virtual ~Transport() = default;
+
+  // The clients that a round can be begun with, ascending, of those numbered below `clients`. May wait for
+  // some to come; none where the user stops.
+  virtual std::vector<uint32_t> present(uint32_t /*round*/, uint32_t clients) {
+    std::vector<uint32_t> all(clients);
+    std::iota(all.begin(), all.end(), 0u);
+    return all;
+  }
 
   // Hands the broadcast to the clients and calls `receive` for each upload as it arrives, from any
   // thread but one at a time. Returns when every client has answered or is given up; a client that does

@@ -6,7 +6,7 @@
 
 #include "bitfed/base/config.h"
 #include "bitfed/federated/events.h"
-#include "bitfed/simulation/run_folder_writer.h"
+#include "bitfed/federated/run_folder_writer.h"
 
 namespace bitfed {
 

@@ -1,19 +1,12 @@
 #include "bitfed/simulation/in_process_transport.h"
 
-#include <ctime>
 #include <mutex>
 
 #include "bitfed/base/error.h"
+#include "bitfed/federated/client_round.h"
 
 namespace bitfed {
 namespace {
-
-// CPU time of the calling thread: a client's cost does not depend on how many run beside it.
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
 
 class InProcessTransport : public Transport {
  public:
@@ -54,29 +47,16 @@ class InProcessTransport : public Transport {
   }
 
   ClientResult train(uint32_t round, uint32_t client, const Bytes& broadcast) {
-    const double start = thread_seconds();
     const Dataset samples = subset(train_, partition_[client]);
-    ClientResult result;
-    const ClientContext context{
-        RandomStream({options_.seed, "client", round, client}),
-        options_.stop,
-        [&](double fraction) {
-          const std::lock_guard lock(mutex_);
-          events_(
-              {{"event", "client-progress"}, {"round", round}, {"client", client}, {"fraction", fraction}});
-        },
-        [&result](uint64_t more) { result.trained_samples += more; },
-        states_.of(client).empty() ? State() : decode(states_.of(client), "the client's own state"),
-        [&](const State& kept) {
-          states_.put(client, encode(kept));
-          result.keeps_state = true;
-        }};
-    result.client = client;
-    result.samples = samples.size();
-    // Every client reads the bytes of the broadcast, as it would over a network.
-    result.upload = encode(client_.train(decode(broadcast, "broadcast"), samples, context));
-    result.train_seconds = thread_seconds() - start;
-    return result;
+    const auto progress = [&](double fraction) {
+      const std::lock_guard lock(mutex_);
+      events_({{"event", "client-progress"}, {"round", round}, {"client", client}, {"fraction", fraction}});
+    };
+    ClientOutcome outcome =
+        run_client({client_, samples, options_.seed, round, client, options_.stop, progress}, broadcast,
+                   states_.of(client));
+    if (outcome.result.keeps_state) states_.put(client, std::move(outcome.kept));
+    return std::move(outcome.result);
   }
 
   SimulationOptions options_;

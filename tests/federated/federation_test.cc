@@ -8,6 +8,7 @@
 #include <set>
 
 #include "bitfed/base/digest.h"
+#include "bitfed/federated/folder_store.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
 
@@ -133,7 +134,7 @@ class FederationTest : public testing::Test {
     options_.rounds = 3;
     options_.clients = 5;
     options_.clients_per_round = 2;
-    options_.checkpoint = folder_ / "checkpoint";
+    checkpoint_ = folder_ / "checkpoint";
     options_.depends_on = "recipe\n";
     options_.checkpoint_seconds = 0;
     options_.keep_seconds = 0;
@@ -147,8 +148,9 @@ class FederationTest : public testing::Test {
     transport.silent = silent_;
     transport.garbles = garbles_;
     Outcome outcome;
+    FolderStore store(checkpoint_);
     Federation federation(
-        options_, server, transport,
+        options_, server, transport, store,
         [&](const Model& model) {
           steps.step();
           return Event{
@@ -167,10 +169,11 @@ class FederationTest : public testing::Test {
     return outcome;
   }
 
-  void start_afresh() { fs::remove_all(options_.checkpoint); }
+  void start_afresh() { fs::remove_all(checkpoint_); }
 
   TemporaryFolder folder_;
   FederationOptions options_;
+  fs::path checkpoint_;
   bool prepares_ = false;
   std::set<uint32_t> silent_;
   int64_t garbles_ = -1;
@@ -316,7 +319,7 @@ TEST_F(FederationTest, AFinishedRunDoesNothing) {
 
 TEST_F(FederationTest, ADamagedCheckpointIsAnError) {
   live();
-  const fs::path file = options_.checkpoint / "server.safetensors";
+  const fs::path file = checkpoint_ / "server.safetensors";
   const Bytes whole = read_file(file);
   write_file_atomically(file, std::span(whole).first(whole.size() - 1));
   EXPECT_THAT(error_text([&] { live(); }), HasSubstr("server.safetensors"));
@@ -328,7 +331,7 @@ TEST_F(FederationTest, ADamagedCheckpointIsAnError) {
 
 TEST_F(FederationTest, OnlyTheLastRoundsUploadsStay) {
   live();
-  const UploadStore store(options_.checkpoint);
+  const UploadStore store(checkpoint_);
   EXPECT_FALSE(store.has_round(1));
   EXPECT_FALSE(store.has_round(2));
   EXPECT_TRUE(store.has_round(3));
@@ -346,14 +349,14 @@ TEST_F(FederationTest, SilentClientsAreLeftOut) {
 TEST_F(FederationTest, NoClientAnswered) {
   silent_ = {0, 1, 2, 3, 4};
   EXPECT_EQ(error_text([&] { live(); }, Error::Kind::kFailure), "round 1: no client answered");
-  EXPECT_FALSE(fs::exists(options_.checkpoint / "server.safetensors"));
+  EXPECT_FALSE(fs::exists(checkpoint_ / "server.safetensors"));
 }
 
 TEST_F(FederationTest, AnUploadThatDoesNotDecode) {
   options_.clients_per_round = 5;
   garbles_ = 2;
   EXPECT_THAT(error_text([&] { live(); }), HasSubstr("round 1: upload of client 2"));
-  EXPECT_FALSE(UploadStore(options_.checkpoint).find(1, 2, "whatever"));
+  EXPECT_FALSE(UploadStore(checkpoint_).find(1, 2, "whatever"));
   // Sent again whole, the run goes on.
   garbles_ = -1;
   EXPECT_EQ(live().value, expected_value(4, 3, 5, 5, false));
@@ -371,20 +374,58 @@ TEST_F(FederationTest, StopKeepsTheUploads) {
 TEST_F(FederationTest, ReuseTakesAnotherRunsUploads) {
   options_.rounds = 1;
   const Outcome first = live();
-  options_.reuse = options_.checkpoint;
-  options_.checkpoint = folder_ / "second";
+  options_.reuse = checkpoint_;
+  checkpoint_ = folder_ / "second";
   const Outcome second = live();
   EXPECT_EQ(second.value, first.value);
   EXPECT_TRUE(second.asked.at(1).empty());
   EXPECT_EQ(second.totals.reused_uploads, 2u);
   EXPECT_EQ(second.events[1]["origin"], "reused");
 
-  options_.checkpoint = folder_ / "third";
+  checkpoint_ = folder_ / "third";
   options_.depends_on = "another recipe\n";
   EXPECT_THAT(error_text([&] { live(); }), HasSubstr("'recipe' there, 'another recipe' here"));
   options_.depends_on = "recipe\n";
   options_.clients_per_round = 5;
   EXPECT_THAT(error_text([&] { live(); }), HasSubstr("holds no upload of client"));
+}
+
+// As a network has it: not all are there, and a round that was begun goes on with those it was begun with.
+TEST_F(FederationTest, ChoosesFromThoseWhoAreThere) {
+  struct Store : FolderStore {
+    using FolderStore::FolderStore;
+    std::optional<std::vector<uint32_t>> chosen(uint32_t round) const override {
+      return begun.contains(round) ? std::optional(begun.at(round)) : std::nullopt;
+    }
+    void begin_round(uint32_t round, const std::vector<uint32_t>& clients) override {
+      begun[round] = clients;
+    }
+    std::map<uint32_t, std::vector<uint32_t>> begun;
+  };
+  struct Away : FakeTransport {
+    using FakeTransport::FakeTransport;
+    std::vector<uint32_t> present(uint32_t, uint32_t) override { return there; }
+    std::vector<uint32_t> there = {1, 4};
+  };
+  Steps steps;
+  FakeServer server(&steps, false);
+  Away transport(&steps);
+  Store store(checkpoint_);
+  store.begun[2] = {0, 3};
+  options_.clients_per_round = 3;
+  const auto live_on = [&] {
+    Federation(
+        options_, server, transport, store, [](const Model&) { return Event::object(); }, [](const Event&) {})
+        .run();
+  };
+  live_on();
+  EXPECT_THAT(transport.asked.at(1), ElementsAre(1, 4));
+  EXPECT_THAT(transport.asked.at(2), ElementsAre(0, 3));
+  EXPECT_THAT(store.begun.at(3), ElementsAre(1, 4));
+  start_afresh();
+  transport.there.clear();
+  store.begun.clear();
+  EXPECT_EQ(error_text(live_on, Error::Kind::kStopped), "stopped");
 }
 
 TEST(SampleClientsTest, AscendingWithoutReplacement) {

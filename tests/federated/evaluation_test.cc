@@ -1,4 +1,4 @@
-#include "bitfed/simulation/evaluation.h"
+#include "bitfed/federated/evaluation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "bitfed/simulation/run_folder_writer.h"
+#include "bitfed/federated/run_folder_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "bitfed/simulation/run_folder_writer.h"
+#include "bitfed/federated/run_folder_writer.h"
 
 #include <fmt/chrono.h>
 #include <sys/file.h>

@@ -1,0 +1,138 @@
+#include "bitfed/federated/experiment.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+
+#include "bitfed/base/digest.h"
+#include "bitfed/base/error.h"
+#include "bitfed/data/catalog.h"
+
+namespace bitfed {
+namespace {
+
+// Changes with any sample: a checksum of the values, a digest of the labels.
+std::string fingerprint(const Dataset& dataset) {
+  const auto* bytes =
+      dataset.is_table() ? reinterpret_cast<const Bytef*>(dataset.values.data()) : dataset.pixels.data();
+  const size_t size = dataset.is_table() ? dataset.values.size() * sizeof(float) : dataset.pixels.size();
+  const auto* labels = reinterpret_cast<const uint8_t*>(dataset.labels.data());
+  return fmt::format("{:08x}-{}", crc32_z(0, bytes, size),
+                     sha256_hex({labels, dataset.labels.size() * sizeof(uint16_t)}).substr(0, 16));
+}
+
+std::string read_name(const Config& recipe, const std::string& fallback) {
+  const std::string name = recipe.text("name", fallback);
+  const auto fine = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
+  if (name.empty() || name[0] == '.' || !std::all_of(name.begin(), name.end(), fine)) {
+    throw input_error("{}: found '{}', expected letters, digits, '-', '_' and '.'", recipe.where("name"),
+                      name);
+  }
+  return name;
+}
+
+void read_data(const Config& recipe, const std::string& data_dir, bool partitioned, Experiment* experiment) {
+  const Config data = recipe.section("data");
+  DataSplit split = load_data(data, data_dir, experiment->seed);
+  experiment->partition_spec = read_partition(data.section("partition"));
+  if (partitioned) {
+    experiment->partition = make_partition(split.train, experiment->partition_spec, experiment->seed);
+    experiment->clients = static_cast<uint32_t>(experiment->partition.size());
+    experiment->partition_spec.clients = experiment->clients;
+  }
+  const std::vector<std::string> choices = {"all", "second-half"};
+  experiment->evaluation = evaluation_data(std::move(split.test), data.choice("evaluate", "all", choices));
+  experiment->train = std::move(split.train);
+  experiment->data_notes = std::move(split.notes);
+  if (experiment->evaluation.test.size() == 0)
+    throw input_error("{}: no samples to test on", experiment->train.name);
+}
+
+void read_federation(const Config& federation, Experiment* experiment) {
+  const auto clients = static_cast<int64_t>(experiment->clients);
+  int64_t chosen = clients;
+  if (federation.has("fraction")) {
+    if (federation.has("clients_per_round")) {
+      throw input_error("{}: found beside clients_per_round, expected one of the two",
+                        federation.where("fraction"));
+    }
+    const double fraction = federation.number("fraction", 1, 1e-9, 1);
+    chosen = std::max<int64_t>(1, static_cast<int64_t>(fraction * static_cast<double>(clients) + 0.5));
+  } else {
+    chosen = federation.integer("clients_per_round", clients, 1, clients);
+  }
+  experiment->clients_per_round = static_cast<uint32_t>(chosen);
+  experiment->dropout = federation.number("dropout", 0, 0, 1);
+}
+
+void read_policy(const Config& federation, Experiment* experiment) {
+  if (experiment->dropout > 0) {
+    throw input_error("{}: found {}, expected 0: clients that drop out are simulated by bitfed run alone",
+                      federation.where("dropout"), experiment->dropout);
+  }
+  RoundPolicy& policy = experiment->policy;
+  const int64_t clients = experiment->clients;
+  policy.minimum_clients = static_cast<uint32_t>(federation.integer("minimum_clients", clients, 1, clients));
+  policy.quorum = federation.number("quorum", 1, 1e-9, 1);
+  policy.deadline_seconds = federation.number("deadline_seconds", 0, 0, 1e9);
+  policy.least_answers =
+      static_cast<uint32_t>(federation.integer("least_answers", 1, 1, experiment->clients_per_round));
+}
+
+}  // namespace
+
+Experiment read_experiment(const Config& recipe, const std::string& default_name, const std::string& data_dir,
+                           ClientsAre clients) {
+  Experiment experiment;
+  experiment.name = read_name(recipe, default_name);
+  experiment.seed = static_cast<uint64_t>(recipe.integer("seed", 0, 0, INT64_MAX));
+  const Config federation = recipe.section("federation");
+  const bool real = clients == ClientsAre::kReal;
+  // Where clients bring their own data, the recipe says how many they are instead of how to deal samples.
+  const bool own_data = real && federation.has("clients");
+  if (own_data) experiment.clients = static_cast<uint32_t>(federation.integer("clients", 1, 1, 1000000));
+  read_data(recipe, data_dir, !own_data, &experiment);
+  const Dataset prototype = subset(experiment.train, {});
+  experiment.method = make_method({recipe, prototype, experiment.seed});
+  experiment.rounds = static_cast<uint32_t>(
+      recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->most_rounds()));
+  read_federation(federation, &experiment);
+  if (real) {
+    read_policy(federation, &experiment);
+  } else {
+    const std::vector<std::string> of_real_ones = {"clients", "minimum_clients", "quorum", "deadline_seconds",
+                                                   "least_answers"};
+    federation.permit(of_real_ones);
+  }
+  recipe.reject_unknown_keys();
+  experiment.recipe = recipe.resolved();
+  const std::vector<std::string> of_data = {"seed", "data"};
+  if (recipe.section("data").has("name")) experiment.data = recipe.resolved(of_data);
+  const std::vector<std::string> parts = {"data", "model", "client"};
+  experiment.depends_on =
+      fmt::format("client = {}\nseed = {}\ndata = {}\n{}", experiment.method->client_key(), experiment.seed,
+                  fingerprint(experiment.train), recipe.resolved(parts));
+  return experiment;
+}
+
+std::string partition_text(const Experiment& experiment) {
+  if (!experiment.partition.empty()) return describe(experiment.partition_spec);
+  return fmt::format("their own, {} clients", experiment.clients);
+}
+
+Event started_event(const Experiment& experiment, const Config& recipe) {
+  Event event = {{"event", "run-started"},
+                 {"name", experiment.name},
+                 {"method", recipe.section("method").text("name", methods().front().name)},
+                 {"dataset", experiment.train.name},
+                 {"partition", partition_text(experiment)},
+                 {"clients", experiment.clients},
+                 {"clients_per_round", experiment.clients_per_round},
+                 {"rounds", experiment.rounds},
+                 {"train_samples", experiment.train.size()},
+                 {"test_samples", experiment.evaluation.test.size()}};
+  if (experiment.train.dropped_rows > 0) event["dropped_rows"] = experiment.train.dropped_rows;
+  return event;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace bitfed {
+
+template <auto free>
+struct FreeBy {
+  template <typename T>
+  void operator()(T* object) const {
+    free(object);
+  }
+};
+using BioPointer = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;
+using KeyPointer = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
+using CertificatePointer = std::unique_ptr<X509, FreeBy<X509_free>>;
+using RevocationListPointer = std::unique_ptr<X509_CRL, FreeBy<X509_CRL_free>>;
+
+// Of PEM; `source` is named in the input_error where it is none.
+CertificatePointer parse_certificate(const std::string& pem, const std::string& source);
+KeyPointer parse_key(const std::string& pem, const std::string& source);
+RevocationListPointer parse_revocation_list(const std::string& pem, const std::string& source);
+
+std::string common_name(const X509& certificate);  // empty: none
+std::string serial_of(const X509& certificate);    // hexadecimal
+
+// "until 2027-12-17", and whether that is past.
+std::string end_of(const X509& certificate);
+bool is_expired(const X509& certificate);
+
+}  // namespace bitfed

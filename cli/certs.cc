@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bitfed/rpc/certificates.h"
+#include "cli/commands.h"
+
+namespace bitfed::cli {
+namespace {
+
+struct CertsArguments {
+  std::string folder;
+  std::string name = "bitfed-federation";
+  std::vector<std::string> hosts;
+  int days = 0;
+};
+
+void print(const Issued& issued) {
+  fmt::print("{}\n{}\n", issued.certificate.string(), issued.key.string());
+  fmt::print(stderr, "good {}\n", issued.ends);
+}
+
+CLI::App* add_command(CLI::App& certs, const std::shared_ptr<CertsArguments>& arguments, const char* name,
+                      const char* description) {
+  CLI::App* command = certs.add_subcommand(name, description);
+  command->add_option("--dir", arguments->folder, "The authority's folder")
+      ->type_name("DIR")
+      ->default_val("certs");
+  return command;
+}
+
+void add_days(CLI::App* command, const std::shared_ptr<CertsArguments>& arguments, int days) {
+  arguments->days = days;
+  command->add_option("--days", arguments->days, "How long it is good")
+      ->default_val(days)
+      ->check(CLI::Range(1, 36500));
+}
+
+}  // namespace
+
+void add_certs(CLI::App& app) {
+  CLI::App* certs = app.add_subcommand("certs", "A private certificate authority for serve and join");
+  certs->require_subcommand(1);
+
+  auto init = std::make_shared<CertsArguments>();
+  CLI::App* command = add_command(*certs, init, "init", "Make the authority");
+  command->add_option("--name", init->name, "What it is called")->default_val(init->name);
+  add_days(command, init, kAuthorityDays);
+  command->callback([init] { print(make_authority(init->folder, init->name, init->days)); });
+
+  auto server = std::make_shared<CertsArguments>();
+  command =
+      add_command(*certs, server, "server", "Make the server's certificate; a running server takes it up");
+  command->add_option("HOST", server->hosts, "Names and addresses that clients call it by")->required();
+  add_days(command, server, kCertificateDays);
+  command->callback([server] { print(issue_server(server->folder, server->hosts, server->days)); });
+
+  auto client = std::make_shared<CertsArguments>();
+  command = add_command(*certs, client, "client", "Make a client's certificate");
+  command->add_option("NAME", client->name, "The client's name: its identity in the federation")->required();
+  add_days(command, client, kCertificateDays);
+  command->callback([client] { print(issue_client(client->folder, client->name, client->days)); });
+
+  auto revoke = std::make_shared<CertsArguments>();
+  command = add_command(*certs, revoke, "revoke", "Lock a client out; a running server takes it up");
+  command->add_option("NAME", revoke->name, "The client's name")->required();
+  command->callback([revoke] {
+    const size_t count = revoke_client(revoke->folder, revoke->name);
+    fmt::print("{} certificate{} of '{}' revoked\n", count, count == 1 ? "" : "s", revoke->name);
+  });
+
+  certs->footer(
+      "Try:\n"
+      "  bitfed certs init\n"
+      "  bitfed certs server federation.example.org 192.0.2.7\n"
+      "  bitfed certs client ward-3\n"
+      "Give the server server.pem, server.key, ca.pem and revoked.pem; give ward-3 ca.pem, "
+      "clients/ward-3.pem and\n"
+      "clients/ward-3.key. ca.key stays where it is. Keys are ECDSA on P-256; only their owner can read "
+      "them.");
+}
+
+}  // namespace bitfed::cli

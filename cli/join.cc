@@ -1,0 +1,123 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "bitfed/base/error.h"
+#include "bitfed/rpc/client.h"
+#include "cli/commands.h"
+#include "cli/stop.h"
+
+namespace bitfed::cli {
+namespace {
+
+struct JoinArguments {
+  ClientOptions options;
+  std::string certs;
+  int64_t part = -1;
+  bool quiet = false;
+};
+
+void show(const Event& event) {
+  const std::string kind = event["event"];
+  const auto text = [&](const char* key) { return event[key].get<std::string>(); };
+  const auto number = [&](const char* key) { return event[key].get<int64_t>(); };
+  if (kind == "connecting") fmt::print(stderr, "connecting to {}\n", text("server"));
+  if (kind == "disconnected") fmt::print(stderr, "no connection: {}; trying again\n", text("text"));
+  if (kind == "joined")
+    fmt::print(stderr, "client {} of federation {}, {} samples\n", number("client"), text("federation"),
+               number("samples"));
+  if (kind == "training-failed") fmt::print(stderr, "round {}: {}\n", number("round"), text("text"));
+  if (kind == "update-settled") {
+    fmt::print(stderr, "round {}: {} bytes, {}{}{}\n", number("round"), number("upload_bytes"),
+               text("verdict"), text("text").empty() ? "" : ": ", text("text"));
+  }
+  if (kind == "finished") fmt::print(stderr, "finished after {} rounds\n", number("rounds"));
+}
+
+void join(JoinArguments& arguments) {
+  ClientOptions& options = arguments.options;
+  if (arguments.part >= 0) options.own.part = static_cast<uint32_t>(arguments.part);
+  if (options.own.part.has_value() == !options.own.data.empty())
+    throw input_error("join: expected either --data FILE-or-DIR or --part N");
+  ClientTrust& trust = options.trust;
+  if (!arguments.certs.empty()) {
+    const std::filesystem::path folder = arguments.certs;
+    if (options.name.empty()) throw input_error("join: --certs DIR: expected --id NAME beside it");
+    if (trust.ca.empty()) trust.ca = folder / "ca.pem";
+    if (trust.certificate.empty()) trust.certificate = folder / "clients" / (options.name + ".pem");
+    if (trust.key.empty()) trust.key = folder / "clients" / (options.name + ".key");
+  }
+  if (!trust.plaintext && (trust.ca.empty() || trust.certificate.empty() || trust.key.empty()))
+    throw input_error("join: expected --ca, --cert and --key (bitfed certs makes them)");
+  if (trust.plaintext && options.name.empty())
+    throw input_error("join: --plaintext: expected --id NAME beside it");
+  if (options.state.empty()) options.state = "client-state";
+  options.version = BITFED_VERSION;
+  options.stop = stop_on_signals();
+  try {
+    const std::filesystem::path model = run_federation_client(options, [&](const Event& event) {
+      if (!arguments.quiet) show(event);
+    });
+    fmt::print("{}\n", model.string());
+  } catch (const Error& error) {
+    if (error.kind() != Error::Kind::kStopped) throw;
+    throw Error(Error::Kind::kStopped, "stopped; a finished update is kept: the same command goes on");
+  }
+}
+
+}  // namespace
+
+void add_join(CLI::App& app) {
+  add_join_options(*app.add_subcommand("join", "Take part in a federation with the data of this device"));
+}
+
+void add_join_options(CLI::App& app) {
+  auto arguments = std::make_shared<JoinArguments>();
+  ClientOptions& options = arguments->options;
+  CLI::App* command = &app;
+  command->add_option("--server", options.server, "Where bitfed serve listens")
+      ->type_name("HOST:PORT")
+      ->required();
+  command
+      ->add_option(
+          "--data", options.own.data,
+          "This device's own samples: a CSV file with the recipe's columns, or a folder with images in\n"
+          "the layout of the recipe's data set")
+      ->type_name("FILE-or-DIR");
+  command
+      ->add_option(
+          "--part", arguments->part,
+          "Instead: part N of the recipe's own data, dealt as bitfed run deals it (to try things out)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--data-dir", options.own.data_dir, "With --part: where to look for data first")
+      ->type_name("DIR");
+  command
+      ->add_option("--state", options.state,
+                   "The device's folder: what it keeps, and the result (default: client-state)")
+      ->type_name("DIR");
+  command->add_option("--id", options.name, "The client's name; with certificates, their common name")
+      ->type_name("NAME");
+  command
+      ->add_option("--certs", arguments->certs, "A folder of bitfed certs: ca.pem, clients/NAME.pem and .key")
+      ->type_name("DIR");
+  command->add_option("--ca", options.trust.ca, "Who signed the server's certificate")->type_name("FILE");
+  command->add_option("--cert", options.trust.certificate, "This client's certificate")->type_name("FILE");
+  command->add_option("--key", options.trust.key, "Its key")->type_name("FILE");
+  command->add_flag("--plaintext", options.trust.plaintext,
+                    "Neither encrypt nor check who it is: for 127.0.0.1 alone");
+  command
+      ->add_option("--give-up", options.give_up_seconds,
+                   "Seconds without a server after which to end (default: never)")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--quiet", arguments->quiet, "No messages");
+  command->footer(
+      "The recipe comes from the server; samples, and what the method keeps for this client alone, never "
+      "leave.\n"
+      "Comes back after whatever happens to the server, the network or itself; a finished update is not "
+      "trained\n"
+      "again. Ends with the federation's model in the state folder and prints its path.");
+  command->callback([arguments] { join(*arguments); });
+}
+
+}  // namespace bitfed::cli

@@ -1,0 +1,34 @@
+# The layer rpc: the only one that sees protobuf, gRPC, SQLite and OpenSSL.
+
+find_package(Protobuf QUIET)
+find_package(gRPC CONFIG QUIET)
+find_package(SQLite3 QUIET)
+find_package(OpenSSL QUIET)
+if(Protobuf_FOUND AND gRPC_FOUND AND SQLite3_FOUND AND OPENSSL_FOUND AND NOT CMAKE_CROSSCOMPILING)
+  set(rpc_found ON)
+else()
+  set(rpc_found OFF)
+endif()
+option(BITFED_RPC "Federate over a network (bitfed serve, join, certs): gRPC, SQLite, OpenSSL" ${rpc_found})
+if(NOT BITFED_RPC)
+  return()
+endif()
+if(NOT rpc_found)
+  message(FATAL_ERROR "BITFED_RPC: expected gRPC, protobuf, SQLite and OpenSSL, for this machine")
+endif()
+
+set(generated ${PROJECT_BINARY_DIR}/proto)
+file(MAKE_DIRECTORY ${generated})
+set(schema ${PROJECT_SOURCE_DIR}/proto/bitfed_v1.proto)
+set(generated_sources ${generated}/bitfed_v1.pb.cc ${generated}/bitfed_v1.grpc.pb.cc)
+add_custom_command(OUTPUT ${generated_sources} ${generated}/bitfed_v1.pb.h ${generated}/bitfed_v1.grpc.pb.h
+  COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR}/proto --cpp_out=${generated} --grpc_out=${generated}
+    --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> ${schema}
+  DEPENDS ${schema})
+
+bitfed_layer(rpc LAYERS federated)
+target_sources(bitfed_rpc PRIVATE ${generated_sources})
+# Generated code is not held to our warnings.
+set_source_files_properties(${generated_sources} PROPERTIES COMPILE_OPTIONS "-w;-Os")
+target_include_directories(bitfed_rpc SYSTEM PRIVATE ${generated})
+target_link_libraries(bitfed_rpc PRIVATE gRPC::grpc++ protobuf::libprotobuf SQLite::SQLite3 OpenSSL::SSL OpenSSL::Crypto)

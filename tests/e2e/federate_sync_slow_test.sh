@@ -1,0 +1,59 @@
+#!/bin/bash
+# The server, then a client, killed in place of each of its syncs in turn: whatever it had made durable by then, it goes on
+# from there to the simulation's model.
+#   federate_sync_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR
+set -euo pipefail
+source "$2/tests/e2e/tiny.sh"
+source "$2/tests/e2e/federate.sh"
+source "$2/tests/e2e/federate_kill.sh"
+[ -e "${BITFED_DIE_AT_SYNC_LIBRARY:-}" ] || { echo "skipped: no library to kill with"; exit 77; }
+ldd "$program" | grep -q libasan && { echo "skipped: not beside a sanitizer"; exit 77; }
+
+sed -i 's/^rounds = 6/rounds = 3/' people.toml
+"$program" run people.toml --quiet --out simulated >/dev/null
+
+# die_at N COMMAND...: in a shell of its own; `died` is 137 once it has.
+dying() {
+  export BITFED_DIE_AT_SYNC=$1 LD_PRELOAD=$BITFED_DIE_AT_SYNC_LIBRARY
+  shift
+  exec "$@"
+}
+
+# federate VICTIM N: client 0 or the server dies at its N-th sync and is started again. Sets status to how it ended.
+federate() {
+  local victim=$1 moment=$2 folder=$1-$2 number
+  port=$(free_port)
+  server_command=("$program" serve people.toml --state $folder --listen 127.0.0.1:$port --plaintext --quiet --json --linger 30)
+  client_command=("$program" join --server 127.0.0.1:$port --part 0 --id client-0 --state $folder-0 --plaintext --quiet --give-up 60)
+  for number in 1 2 3; do join $folder $number --plaintext --quiet; done
+  status=0
+  if [ $victim = server ]; then
+    join $folder 0 --plaintext --quiet
+    (dying $moment "${server_command[@]}") >$folder.json 2>$folder.err || status=$?
+    [ $status != 137 ] || "${server_command[@]}" >$folder.json 2>$folder.err || fail "$folder: $(cat $folder.err)"
+    finish ${client_pids[0]} $folder-0
+  else
+    "${server_command[@]}" >$folder.json 2>$folder.err &
+    server_pid=$!
+    started+=($server_pid)
+    (dying $moment "${client_command[@]}") >$folder-0.out 2>$folder-0.err || status=$?
+    [ $status != 137 ] || "${client_command[@]}" >$folder-0.out 2>$folder-0.err || fail "$folder: $(cat $folder-0.err)"
+    finish $server_pid $folder
+  fi
+  for number in 1 2 3; do finish ${client_pids[$number]} $folder-$number; done
+  same_as $folder simulated
+  [ $status = 137 ] || [ $status = 0 ] || fail "$folder: status $status"
+}
+
+for victim in server client; do
+  moment=1
+  while true; do
+    federate $victim $moment
+    [ $status = 137 ] || break
+    rm -rf $victim-$moment $victim-$moment-*
+    moment=$((moment + 1))
+    [ $moment -lt 200 ] || fail "$victim: never ends"
+  done 2>/dev/null
+  echo "$victim: killed at each of $((moment - 1)) moments"
+  [ $moment -gt 5 ] || fail "$victim: too few moments"
+done

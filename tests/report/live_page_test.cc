@@ -1,0 +1,57 @@
+#include "bitfed/report/live_page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace bitfed {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+nlohmann::ordered_json status() {
+  return {
+      {"name", "night"},
+      {"method", "fedtm"},
+      {"dataset", "mnist"},
+      {"federation", "0a1b"},
+      {"rounds", 9},
+      {"clients", 3},
+      {"phase", "training"},
+      {"round", 2},
+      {"waiting_for", 1},
+      {"upload_bytes", 2000},
+      {"clients_known",
+       {{{"client", 0}, {"name", "<b>ann"}, {"state", "ready"}, {"samples", 5}, {"last_round", 1}},
+        {{"client", 1}, {"name", "bob"}, {"state", "away"}, {"samples", nullptr}, {"last_round", nullptr}}}},
+      {"curve",
+       {{{"round", 1}, {"seconds", 0.5}, {"accuracy", 0.5}},
+        {{"round", 2}, {"seconds", 0.5}, {"accuracy", 0.75}}}},
+      {"faults", {{{"kind", "late"}, {"name", "<i>x"}, {"text", "<script>"}}}}};
+}
+
+TEST(LivePage, ShowsWhereTheFederationStands) {
+  const std::string page = live_page(status());
+  for (const char* text : {"<h1>night</h1>", "2 of 9", "1 of 3", "75.00 %", "waiting for 1",
+                           "http-equiv=\"refresh\"", "<svg", "late"}) {
+    EXPECT_THAT(page, HasSubstr(text));
+  }
+}
+
+TEST(LivePage, WhatClientsSayIsEscaped) {
+  const std::string page = live_page(status());
+  EXPECT_THAT(page, HasSubstr("&lt;b&gt;ann"));
+  EXPECT_THAT(page, Not(HasSubstr("<script>")));
+  EXPECT_THAT(page, Not(HasSubstr("<i>x")));
+}
+
+TEST(LivePage, BeforeAnythingHasHappened) {
+  nlohmann::ordered_json fresh = status();
+  fresh["clients_known"] = nlohmann::ordered_json::array();
+  fresh["curve"] = nlohmann::ordered_json::array();
+  fresh["faults"] = nlohmann::ordered_json::array();
+  EXPECT_THAT(live_page(fresh), HasSubstr("None has come yet"));
+}
+
+}  // namespace
+}  // namespace bitfed
