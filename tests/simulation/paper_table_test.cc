@@ -101,8 +101,9 @@ TEST(PaperTable, SaysWhatIsWrong) {
               HasSubstr("column.1.method: expected a method in every column, or in none"));
   EXPECT_THAT(fault("clients_from = \"fedtm-bank\"", "clients_from = \"x\""),
               HasSubstr("no method is called 'x'"));
-  EXPECT_THAT(fault("metric = \"accuracy\"", "metric = \"speed\""),
-              HasSubstr("column.0.metric: found 'speed', expected one of: accuracy, f1, local, binarised, upload"));
+  EXPECT_THAT(
+      fault("metric = \"accuracy\"", "metric = \"speed\""),
+      HasSubstr("column.0.metric: found 'speed', expected one of: accuracy, f1, local, binarised, upload"));
   EXPECT_THAT(fault("against = \"fedtmos\"", "against = \"none\""),
               HasSubstr("column.1.against: found 'none', expected the key of a column"));
   EXPECT_THAT(fault("key = \"bank\"", "key = \"fedtmos\""),
@@ -191,10 +192,16 @@ TEST(PaperTable, AllTablesOfTheRepositoryCanBeRead) {
 }
 
 TEST(Metrics, ComeFromTheSummary) {
-  const Event summary = {
-      {"accuracy", 0.9817},    {"f1_micro", nullptr},        {"upload_bytes_per_client", 20300},
-      {"model_bytes", 152000}, {"aggregation_seconds", 0.5}, {"train_seconds", 91.0},
-      {"clients", 10},         {"local_accuracy_mean", 0.25}};
+  const Event summary = {{"accuracy", 0.9817},
+                         {"f1_micro", nullptr},
+                         {"upload_bytes_per_client", 20300},
+                         {"model_bytes", 152000},
+                         {"aggregation_seconds", 0.5},
+                         {"train_seconds", 91.0},
+                         {"clients", 10},
+                         {"local_accuracy_mean", 0.25},
+                         {"binarized_accuracy", 0.5},
+                         {"model_bytes_paper", 48860}};
   const auto value = [&](const std::string& name) -> std::optional<double> {
     for (const Metric& metric : metrics()) {
       if (metric.name == name) return metric.value(summary);
@@ -207,6 +214,9 @@ TEST(Metrics, ComeFromTheSummary) {
   EXPECT_DOUBLE_EQ(*value("upload"), 0.0203);
   EXPECT_DOUBLE_EQ(*value("model"), 0.152);
   EXPECT_DOUBLE_EQ(*value("size"), 148.4375);
+  EXPECT_DOUBLE_EQ(*value("binarised"), 50);
+  EXPECT_DOUBLE_EQ(*value("paper-memory"), 0.04886);
+  EXPECT_FALSE(value("paper-flops"));
   EXPECT_NEAR(*value("airtime"), 541.33, 0.01);
   EXPECT_DOUBLE_EQ(*value("aggregation"), 0.5);
   EXPECT_DOUBLE_EQ(*value("training"), 9.1);
