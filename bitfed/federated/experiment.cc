@@ -63,6 +63,12 @@ void read_federation(const Config& federation, Experiment* experiment) {
   }
   experiment->clients_per_round = static_cast<uint32_t>(chosen);
   experiment->dropout = federation.number("dropout", 0, 0, 1);
+  const std::vector<std::string> choices = {"last", "validation"};
+  experiment->select_by_validation = federation.choice("select", "last", choices) == "validation";
+  if (experiment->select_by_validation && experiment->evaluation.validation.size() == 0) {
+    throw input_error("{}: found 'validation', which needs data.evaluate = \"second-half\"",
+                      federation.where("select"));
+  }
 }
 
 void read_policy(const Config& federation, Experiment* experiment) {

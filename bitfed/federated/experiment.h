@@ -36,6 +36,7 @@ struct Experiment {
   uint32_t clients = 1;
   uint32_t clients_per_round = 1;
   double dropout = 0;
+  bool select_by_validation = false;  // see FederationOptions
   RoundPolicy policy;
   std::string recipe;      // as resolved
   std::string data;        // of the recipe, what tells which samples of a built-in set are for testing

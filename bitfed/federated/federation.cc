@@ -61,6 +61,9 @@ std::vector<uint32_t> client_states_from_json(const nlohmann::json& note, const 
   return rounds;
 }
 
+// In a checkpoint: the server's state after the round that was best so far.
+constexpr const char* kSelected = "selected_server";
+
 }  // namespace
 
 std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count) {
@@ -88,6 +91,8 @@ void Federation::run() {
   for (uint32_t round = server_.needs_preparation() ? 0 : done + 1; round <= options_.rounds; ++round) {
     run_round(round);
   }
+  if (options_.select_by_validation) server_.restore(decode(selected_.server, "the selected round"));
+  model_ = server_.model();
 }
 
 // Everybody is asked before training. The choice is a function of seed, round and who is there; a round that
@@ -157,16 +162,27 @@ void Federation::run_round(uint32_t round) {
                  {"aggregation_seconds", aggregation_seconds}};
   if (training) {
     const Stopwatch evaluation;
-    last_evaluation_ = evaluate_(*server_.model());
-    totals_.evaluation_seconds += evaluation.seconds();
-    event["evaluation_seconds"] = evaluation.seconds();
-    event.update(last_evaluation_);
+    event.update(judge(round));
     event.erase("confusion_matrix");
+    event["evaluation_seconds"] = evaluation.seconds();
+    totals_.evaluation_seconds += evaluation.seconds();
   }
   if (round == options_.rounds || since_save_.seconds() >= options_.checkpoint_seconds) save(round);
   events_(event);
   // The last round's uploads stay: other methods can be tried on them.
   if (round > 1) store_.remove_round(round - 1);
+}
+
+// The figures of the round's model, which may become the run's.
+Event Federation::judge(uint32_t round) {
+  Event judged = evaluate_(*server_.model());
+  if (!options_.select_by_validation) {
+    selected_ = {round, judged, {}};
+  } else if (selected_.round == 0 ||
+             judged["validation_accuracy"] > selected_.evaluation["validation_accuracy"]) {
+    selected_ = {round, judged, encode(server_.save())};
+  }
+  return judged;
 }
 
 void Federation::receive(uint32_t round, const ClientResult& result, const std::string& depends_on,
@@ -195,9 +211,11 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
 void Federation::save(uint32_t round) {
   const std::vector<uint32_t> needed = transport_.save(round);
   State state = server_.save();
+  if (!selected_.server.empty()) state.add(kSelected, {selected_.server.size()}, selected_.server);
   state.metadata["checkpoint"] = Event({{"round", round},
                                         {"totals", totals_to_json(totals_)},
-                                        {"evaluation", last_evaluation_},
+                                        {"evaluation", selected_.evaluation},
+                                        {"model_round", selected_.round},
                                         {"client_states", needed}})
                                      .dump();
   store_.save(round, state);
@@ -212,10 +230,13 @@ uint32_t Federation::restore() {
   const std::string& source = state.source();
   const nlohmann::json note = parse_json(state.text("checkpoint"), source);
   totals_ = totals_from_json(json_field(note, "totals", source), source);
-  last_evaluation_ = json_field(note, "evaluation", source);
   server_.restore(state);
   const auto round = static_cast<uint32_t>(json_integer(note, "round", 0, UINT32_MAX, source));
   transport_.restore(round, client_states_from_json(note, source));
+  if (round == 0) return round;
+  selected_.evaluation = json_field(note, "evaluation", source);
+  selected_.round = static_cast<uint32_t>(json_integer(note, "model_round", 1, round, source));
+  if (options_.select_by_validation) selected_.server = state.values<uint8_t>(kSelected, {State::kAny});
   return round;
 }
 

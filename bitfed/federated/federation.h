@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,6 +25,8 @@ struct FederationOptions {
   // What every upload depends on besides round, client and broadcast: recipe, seed, data.
   std::string depends_on;
   std::function<bool()> stop;  // the user wants to stop
+  // Whose model the run ends with: the last round's, or that of the round that was best on validation data.
+  bool select_by_validation = false;
   // A round of a moment is cheaper done again than made durable: the work, in seconds, that a crash may cost,
   // and the training that makes an upload of many rounds worth a file.
   double checkpoint_seconds = 1;
@@ -70,13 +73,16 @@ class Federation {
   void run();
 
   const FederationTotals& totals() const { return totals_; }
-  // The figures of the last round's evaluation.
-  const Event& last_evaluation() const { return last_evaluation_; }
+  // The model that the run ends with, its figures, and the round that it is of.
+  const Model& model() const { return *model_; }
+  const Event& evaluation() const { return selected_.evaluation; }
+  uint32_t model_round() const { return selected_.round; }
 
  private:
   void run_round(uint32_t round);
   std::vector<uint32_t> choose(uint32_t round);
   void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, const char* origin);
+  Event judge(uint32_t round);
   void save(uint32_t round);
   uint32_t restore();
 
@@ -87,7 +93,12 @@ class Federation {
   Evaluate evaluate_;
   EventSink events_;
   FederationTotals totals_;
-  Event last_evaluation_ = Event::object();
+  struct {
+    uint32_t round = 0;
+    Event evaluation = Event::object();
+    Bytes server;  // its state after the round; empty where the last round counts
+  } selected_;
+  std::unique_ptr<Model> model_;
   Stopwatch since_save_;
 };
 

@@ -51,15 +51,15 @@ State model_state(const Model& model, const Experiment& experiment) {
 Event summarise(const Experiment& experiment, const Config& recipe, const ServerHalf& server,
                 const Federation& federation, ThreadPool& pool, const std::string& version) {
   const FederationTotals& totals = federation.totals();
-  const Event& judged = federation.last_evaluation();
-  const std::unique_ptr<Model> model = server.model();
-  const ModelCosts costs = model->costs();
+  const Event& judged = federation.evaluation();
+  const Model& model = federation.model();
+  const ModelCosts costs = model.costs();
   // A round of training; what the preparation took is in the totals alone.
   const uint64_t uploads = totals.uploads - totals.preparation_uploads;
   const uint64_t upload_bytes = (totals.upload_bytes - totals.preparation_upload_bytes) / uploads;
   const uint64_t download_bytes = (totals.download_bytes - totals.preparation_download_bytes) / uploads;
   const std::optional<uint64_t> raw_upload = server.raw_upload_bytes();
-  const std::unique_ptr<Model> binarised = model->binarised();
+  const std::unique_ptr<Model> binarised = model.binarised();
   std::vector<std::string> notes = server.notes();
   if (binarised) notes.emplace_back(kBinarisedNote);
   notes.insert(notes.end(), experiment.data_notes.begin(), experiment.data_notes.end());
@@ -103,7 +103,8 @@ Event summarise(const Experiment& experiment, const Config& recipe, const Server
           {"evaluation_seconds", totals.evaluation_seconds},
           {"wall_seconds", nullptr},
           {"peak_rss_bytes", peak_rss_bytes()},
-          {"model_sha256", model->state().sha256()},
+          {"model_sha256", model.state().sha256()},
+          {"model_round", federation.model_round()},
           {"reused_uploads", totals.reused_uploads},
           {"notes", notes},
           {"class_names", experiment.train.class_names},

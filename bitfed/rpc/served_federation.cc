@@ -39,6 +39,7 @@ FederationOptions federation_options(const Experiment& experiment, const ServeOp
   result.clients_per_round = experiment.clients_per_round;
   result.depends_on = experiment.depends_on;
   result.stop = options.stop;
+  result.select_by_validation = experiment.select_by_validation;
   // What clients were told must hold: every update and every round is durable.
   result.checkpoint_seconds = 0;
   result.keep_seconds = 0;
@@ -100,7 +101,7 @@ Event serve_federation(const Config& recipe, const ServeOptions& options, const 
         },
         sink);
     federation.run();
-    write_state(model_file, model_state(*server->model(), experiment));
+    write_state(model_file, model_state(federation.model(), experiment));
     summary = summarise(experiment, recipe, *server, federation, pool, options.version);
     summary["client_results"] = Event::array();
     summary["wall_seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

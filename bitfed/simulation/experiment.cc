@@ -46,6 +46,7 @@ ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& o
   federated.reuse = options.reuse.empty() ? fs::path() : options.reuse / "checkpoint";
   federated.depends_on = experiment.depends_on;
   federated.stop = options.stop;
+  federated.select_by_validation = experiment.select_by_validation;
   FolderStore store(folder.checkpoint());
   Federation federation(
       federated, *server, *transport, store,
@@ -57,9 +58,9 @@ ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& o
       sink);
   federation.run();
 
-  write_state(out / "model.safetensors", model_state(*server->model(), experiment));
+  write_state(out / "model.safetensors", model_state(federation.model(), experiment));
   Event summary = summarise(experiment, recipe, *server, federation, pool, options.version);
-  summary["client_results"] = personal.table(*server->model(), *client, states, pool);
+  summary["client_results"] = personal.table(federation.model(), *client, states, pool);
   // Of this process alone: what ran before an interruption is not in it.
   summary["wall_seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   write_file_atomically(summary_file, summary.dump(1) + "\n");

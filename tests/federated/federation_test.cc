@@ -121,6 +121,8 @@ class FakeTransport : public Transport {
 
 struct Outcome {
   int64_t value = 0;
+  int64_t model = 0;
+  uint32_t model_round = 0;
   FederationTotals totals;
   Event evaluation;
   std::vector<Event> events;
@@ -155,6 +157,9 @@ class FederationTest : public testing::Test {
           steps.step();
           return Event{
               {"accuracy", 1.0 / static_cast<double>(1 + dynamic_cast<const FakeModel&>(model).value)},
+              // Best after the second round, of those that there are.
+              {"validation_accuracy",
+               1 - std::fabs(dynamic_cast<const FakeModel&>(model).value - best_) / 1e9},
               {"confusion_matrix", {{1}}}};
         },
         [&](const Event& event) {
@@ -164,7 +169,9 @@ class FederationTest : public testing::Test {
     federation.run();
     outcome.value = server.value();
     outcome.totals = federation.totals();
-    outcome.evaluation = federation.last_evaluation();
+    outcome.model = dynamic_cast<const FakeModel&>(federation.model()).value;
+    outcome.model_round = federation.model_round();
+    outcome.evaluation = federation.evaluation();
     outcome.asked = transport.asked;
     return outcome;
   }
@@ -177,6 +184,7 @@ class FederationTest : public testing::Test {
   bool prepares_ = false;
   std::set<uint32_t> silent_;
   int64_t garbles_ = -1;
+  double best_ = 0;  // the model that is best on validation data
 };
 
 // The same computed without a federation.
@@ -190,6 +198,27 @@ int64_t expected_value(uint64_t seed, uint32_t rounds, uint32_t clients, uint32_
     value = next;
   }
   return value;
+}
+
+TEST_F(FederationTest, EndsWithTheModelThatWasBestOnValidation) {
+  const int64_t second = expected_value(4, 2, 5, 2, false);
+  best_ = static_cast<double>(second);
+  EXPECT_EQ(live().model, expected_value(4, 3, 5, 2, false));  // the last, as nothing else was asked for
+  options_.select_by_validation = true;
+  for (int crash_at = 0;; ++crash_at) {
+    start_afresh();
+    bool crashed = false;
+    try {
+      live(crash_at);
+    } catch (const std::runtime_error&) {
+      crashed = true;
+    }
+    const Outcome outcome = live();  // goes on, or finds all done
+    EXPECT_EQ(outcome.model, second) << crash_at;
+    EXPECT_EQ(outcome.model_round, 2u);
+    EXPECT_NEAR(outcome.evaluation["validation_accuracy"].get<double>(), 1, 1e-12);
+    if (!crashed) break;
+  }
 }
 
 TEST_F(FederationTest, RunsItsRounds) {
