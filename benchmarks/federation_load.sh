@@ -27,7 +27,6 @@ server=$!
 until port=$(grep -o 'listening on port [0-9]*' err | grep -o '[0-9]*$'); do sleep 0.1; done
 rss() { awk '/VmRSS/ {print $2}' /proc/$server/status; }
 before=$(rss)
-start=$(date +%s.%N)
 "$build/benchmarks/federation_load" 127.0.0.1:$port "$clients" made/checkpoint/round-00001/client-00000.safetensors &
 load=$!
 highest=$before
