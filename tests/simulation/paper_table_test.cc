@@ -176,9 +176,10 @@ TEST(PaperTable, TheFirstFolderThatHasItCounts) {
 TEST(PaperTable, AllTablesOfTheRepositoryCanBeRead) {
   const std::vector<fs::path> folders = {fs::path(BITFED_TESTS_DIR) / ".." / "recipes"};
   const std::vector<std::string> names = paper_table_names(folders);
-  EXPECT_THAT(names,
-              ElementsAre("fed-bin-mlp:lambda", "fed-bin-mlp:table1", "fedtmos:table1", "fedtmos:table2",
-                          "fedtmos:table3", "fedtmos:table5", "fedtmos:table6", "fedtmos:table7"));
+  EXPECT_THAT(names, ElementsAre("fed-bin-mlp:lambda", "fed-bin-mlp:table1", "fedbnn:table1", "fedbnn:table2",
+                                 "fedbnn:table3", "fedbnn:table4", "fedbnn:table5", "fedbnn:table6",
+                                 "fedtmos:table1", "fedtmos:table2", "fedtmos:table3", "fedtmos:table5",
+                                 "fedtmos:table6", "fedtmos:table7"));
   for (const std::string& name : names) {
     const PaperTable table = load_paper_table(name, folders);
     // The FedTMOS paper's tables have no gaps; Fed-Bin-MLP's few figures stand beside runs of our own.
