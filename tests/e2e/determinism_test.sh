@@ -9,7 +9,7 @@ grep -qw avx2 /proc/cpuinfo && sets+=(avx2)
 grep -qw avx512bw /proc/cpuinfo && sets+=(avx512)
 [ "$(uname -m)" = aarch64 ] && sets+=(neon)
 
-for recipe in one-shot fedtm table people; do
+for recipe in one-shot fedtm table people network; do
   expected=
   for isa in "${sets[@]}"; do
     for threads in 1 2; do

@@ -11,38 +11,10 @@ certs server 127.0.0.1 localhost
 for number in 0 1 2 3 4 5 6 7; do certs client client-$number; done
 [ "$(stat -c %a certs/ca.key certs/clients/client-0.key | sort -u)" = 600 ] || fail "keys that others can read"
 
-# The same recipes with eight clients; a small CNN4, on images that are as large as it needs.
-python3 - <<'PYTHON'
-import gzip, os, random, struct
-draw = random.Random(2)
-os.makedirs("large/mnist")
-for part, count in (("train", 160), ("t10k", 40)):
-    labels = [draw.randrange(4) for _ in range(count)]
-    pixels = bytes(200 if (y // 8, x // 8) == divmod(label, 2) else draw.randrange(60)
-                   for label in labels for y in range(16) for x in range(16))
-    for kind, content in (("images-idx3", struct.pack(">IIII", 0x803, count, 16, 16) + pixels),
-                          ("labels-idx1", struct.pack(">II", 0x801, count) + bytes(labels))):
-        with gzip.open(f"large/mnist/{part}-{kind}-ubyte.gz", "wb") as file:
-            file.write(content)
-PYTHON
+# The same recipes with eight clients.
 sed -i 's/clients = 4/clients = 8/' one-shot.toml
 sed 's/name = "fedtm-bank"/name = "fedtmos"/; s/^name = "one-shot"/name = "fedtmos"/' one-shot.toml >fedtmos.toml
-cat >fedbnn.toml <<'TOML'
-name = "fedbnn"
-seed = 3
-rounds = 2
-[data]
-name = "mnist"
-partition = { kind = "iid", clients = 8 }
-[model]
-name = "cnn4"
-width = 16
-[method]
-name = "fedbnn"
-[client]
-epochs = 1
-batch = 16
-TOML
+sed 's/clients = 4/clients = 8/; s/^name = "network"/name = "fedbnn"/' network.toml >fedbnn.toml
 python3 - <<'PYTHON'
 rows = open("table.csv").read().splitlines()
 with open("eight.csv", "w") as file:
@@ -53,8 +25,6 @@ PYTHON
 sed 's/table.csv/eight.csv/; s/clients_per_round = 3/clients_per_round = 5/' people.toml >fed-bin-mlp.toml
 
 for recipe in fedtmos fedbnn fed-bin-mlp; do
-  export BITFED_DATA=$PWD/data
-  [ $recipe = fedbnn ] && export BITFED_DATA=$PWD/large
   "$program" run $recipe.toml --quiet --json --out simulated-$recipe >simulated-$recipe.json
   unset port
   serve $recipe $recipe.toml --certs certs
@@ -73,7 +43,6 @@ for recipe in fedtmos fedbnn fed-bin-mlp; do
   echo "$recipe: $expected"
 done
 nothing_half_written
-export BITFED_DATA=$PWD/data
 
 echo "-- a finished federation, served again, gives its result to who comes late"
 unset port

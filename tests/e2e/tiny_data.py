@@ -1,7 +1,8 @@
 """Writes data and recipes small enough for tests: tiny_data.py FOLDER
 
-FOLDER/data/mnist: IDX images of 8 x 8 in which the class is where a bright square stands; FOLDER/table.csv: two
-numbers and a class; FOLDER/{one-shot,fedtm,table,people}.toml.
+FOLDER/data/mnist: IDX images of 8 x 8 in which the class is where a bright square stands; FOLDER/data/fashion-mnist: the
+same of 16 x 16, as networks need; FOLDER/table.csv: two numbers and a class;
+FOLDER/{one-shot,fedtm,table,people,network}.toml.
 """
 
 import gzip
@@ -21,18 +22,18 @@ def write(name, content):
         file.write(content if isinstance(content, bytes) else content.encode())
 
 
-def write_idx(part, count):
-    images = bytearray(struct.pack(">IIII", 0x803, count, 8, 8))
+def write_idx(part, count, name="mnist", side=8):
+    images = bytearray(struct.pack(">IIII", 0x803, count, side, side))
     labels = bytearray(struct.pack(">II", 0x801, count))
     for _ in range(count):
         label = draw.randrange(4)
         labels.append(label)
-        for y in range(8):
-            for x in range(8):
-                inside = y // 4 == label // 2 and x // 4 == label % 2
+        for y in range(side):
+            for x in range(side):
+                inside = 2 * y // side == label // 2 and 2 * x // side == label % 2
                 images.append(200 if inside != (draw.randrange(10) == 0) else 10)
-    write(f"data/mnist/{part}-images-idx3-ubyte.gz", gzip.compress(bytes(images)))
-    write(f"data/mnist/{part}-labels-idx1-ubyte.gz", gzip.compress(bytes(labels)))
+    write(f"data/{name}/{part}-images-idx3-ubyte.gz", gzip.compress(bytes(images)))
+    write(f"data/{name}/{part}-labels-idx1-ubyte.gz", gzip.compress(bytes(labels)))
 
 
 def recipe(name, data, model, method, more=""):
@@ -69,3 +70,7 @@ recipe("people", 'file = "table.csv"\nlabel = "kind"\nperson = "person"\npartiti
        'name = "mlp"\nhidden = [8, 8]', "fed-bin-mlp", "rounds = 6\n[federation]\nclients_per_round = 3")
 recipe("table", 'file = "table.csv"\nlabel = "kind"\nperson = "person"\npartition = { kind = "column" }',
        'name = "tm"\nclauses = 10', "fedtmos")
+write_idx("train", 64, "fashion-mnist", 16)
+write_idx("t10k", 64, "fashion-mnist", 16)
+recipe("network", images.replace("mnist", "fashion-mnist"), 'name = "cnn4"\nwidth = 16', "fedbnn",
+       'rounds = 2\n[federation]\nclients_per_round = 3\nselect = "validation"')
