@@ -36,6 +36,19 @@ int run(int argc, char** argv) {
   bitfed::cli::add_serve(app);
   bitfed::cli::add_join(app);
   bitfed::cli::add_certs(app);
+#else
+  for (const char* name : {"serve", "join", "certs"}) {
+    app.add_subcommand(name, "(federation between machines: not in this build)")
+        ->allow_extras()
+        ->callback([name] {
+          throw bitfed::failure(
+              "{} is not in this build, which found no gRPC, protobuf, SQLite or OpenSSL: install their "
+              "development "
+              "packages (rpc_packages in scripts/setup.sh), then configure with -DBITFED_RPC=ON and build "
+              "again",
+              name);
+        });
+  }
 #endif
   bitfed::cli::add_listings(app);
   try {
