@@ -11,7 +11,7 @@ constexpr size_t kChunkShorts = 65536;  // of gradients that are worked off toge
 // The largest factor with which no sum of `depth` numbers times ±1 leaves 32 bits, and no number 16.
 float fixed_point_factor(float largest, size_t depth) {
   const size_t most = std::min<size_t>(INT16_MAX, INT32_MAX / depth);
-  return largest > 0 ? static_cast<float>(most) / largest : 0;
+  return static_cast<float>(most) / largest;
 }
 
 }  // namespace
@@ -165,12 +165,14 @@ void BinaryConvolution::backward(const Images& input, size_t images, Images* gra
   const ImageShape& out = output_.shape();
   const size_t count = images * out.image_floats();
   const size_t depth = std::max(images * out.pixels(), kernel_.taps() * out.channels);
-  const float factor =
-      fixed_point_factor(neural_kernels().largest_magnitude(output_gradient_.data(), count), depth);
-  if (factor == 0) {
-    gradient_.values.clear();
-    if (gradient != nullptr) std::fill_n(gradient->data(), images * input_.pixels() * input_.channels, 0.0f);
+  const float largest = neural_kernels().largest_magnitude(output_gradient_.data(), count);
+  if (!(largest > 0)) {
+    // 0: there is none. Not a number: none that integers could carry, and nobody must take it for one.
+    std::fill_n(gradient_.row(0), gradient_.values.size(), largest);
+    if (gradient != nullptr)
+      std::fill_n(gradient->data(), images * input_.pixels() * input_.channels, largest);
   } else {
+    const float factor = fixed_point_factor(largest, depth);
     weight_gradient(input, images, factor);
     if (gradient != nullptr) input_gradient(images, factor, gradient);
   }

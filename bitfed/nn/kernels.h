@@ -261,8 +261,8 @@ struct NeuralKernels {
 
   void (*multiply_pairs)(const PairProduct& product);
   void (*sum_pairs)(const PairSum& product);
-  // The largest magnitude of x; and x * factor, rounded to the nearest integer, ties to even, as 16 bits: one
-  // after the other, or of two x in turn.
+  // The largest magnitude of x, not a number if one of x is not finite; and x * factor, rounded to the
+  // nearest integer, ties to even, as 16 bits: one after the other, or of two x in turn.
   float (*largest_magnitude)(const float* x, size_t count);
   void (*quantise)(const float* x, size_t count, float factor, int16_t* out);
   void (*quantise_pairs)(const float* even, const float* odd, size_t count, float factor, int16_t* out);

@@ -121,5 +121,22 @@ TEST(BinaryConvolutionTest, NoGradientGivesNoGradient) {
   EXPECT_EQ(layer.sign_gradient().row(7)[100], 0);
 }
 
+// Integers know no infinity: a gradient that is no longer finite must not come out as one that is.
+TEST(BinaryConvolutionTest, WhatIsNotFiniteStaysSo) {
+  const ImageShape shape{2, 2, 16, 1};
+  for (const float bad : {std::nanf(""), INFINITY}) {
+    BinaryConvolution layer(1, shape, 16, {}, "x");
+    layer.start(RandomStream({1, "start"}));
+    layer.begin_round();
+    const Images input(1, shape);
+    Images gradient(1, shape.without_border());
+    layer.forward(input, 1, Pass::kTraining);
+    layer.output_gradient().data()[3] = bad;
+    layer.backward(input, 1, &gradient);
+    EXPECT_FALSE(std::isfinite(gradient.data()[5]));
+    EXPECT_FALSE(std::isfinite(layer.parameters()[0]->gradient.row(0)[0]));
+  }
+}
+
 }  // namespace
 }  // namespace bitfed

@@ -365,6 +365,11 @@ TEST(NeuralKernelsTest, QuantisedToTheNearestEven) {
       EXPECT_EQ(paired[2 * i + 1], expected[i]) << table->name;
     }
     EXPECT_EQ(table->largest_magnitude(x.data(), 16), 16383.6f / 4) << table->name;
+    for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
+      Floats spoilt(64);
+      spoilt[5] = bad;  // and finite numbers behind it
+      EXPECT_TRUE(std::isnan(table->largest_magnitude(spoilt.data(), 64))) << table->name;
+    }
   }
 }
 

@@ -103,8 +103,13 @@ inline Lanes magnitude(Lanes x) {
 
 float largest_magnitude(const float* x, size_t count) {
   Lanes largest = all(0.0f);
-  for (size_t i = 0; i < count; i += kLanes) largest = larger(magnitude(load(x + i)), largest);
-  return largest_of(largest);
+  Lanes nothing = all(0.0f);  // unless a number is not finite, which a maximum may pass over
+  for (size_t i = 0; i < count; i += kLanes) {
+    const Lanes number = load(x + i);
+    largest = larger(magnitude(number), largest);
+    nothing = fma(number, all(0.0f), nothing);
+  }
+  return largest_of(largest) + sum_of(nothing);
 }
 
 void quantise(const float* x, size_t count, float factor, int16_t* out) {
