@@ -8,8 +8,10 @@ target_compile_options(bitfed_options INTERFACE
 
 set(BITFED_LAYERS "" CACHE INTERNAL "")
 
+# SMALL: code that carries, checks and sets up; it is made small, since devices hold it, rather than fast, but for the
+# files in FAST.
 function(bitfed_layer name)
-  cmake_parse_arguments(ARG "" "" "LAYERS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "" "FAST;LAYERS;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bitfed/${name}/*.cc)
   add_library(bitfed_${name} STATIC ${sources})
   add_library(bitfed::${name} ALIAS bitfed_${name})
@@ -20,6 +22,13 @@ function(bitfed_layer name)
   list(TRANSFORM ARG_LAYERS PREPEND bitfed_)
   target_link_libraries(bitfed_${name} PUBLIC ${ARG_LAYERS} ${ARG_LIBRARIES}
     PRIVATE $<BUILD_INTERFACE:bitfed_options>)
+  # So that the linker can leave out what a program does not use.
+  target_compile_options(bitfed_${name} PRIVATE -ffunction-sections -fdata-sections)
+  if(ARG_SMALL)
+    target_compile_options(bitfed_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
+    list(TRANSFORM ARG_FAST PREPEND ${PROJECT_SOURCE_DIR}/bitfed/${name}/)
+    set_source_files_properties(${ARG_FAST} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
+  endif()
   set(BITFED_LAYERS ${BITFED_LAYERS} ${name} CACHE INTERNAL "")
 endfunction()
 
@@ -28,6 +37,8 @@ endfunction()
 function(bitfed_isa_flags)
   set(isa ${PROJECT_SOURCE_DIR}/bitfed/bits/isa)
   set(nn ${PROJECT_SOURCE_DIR}/bitfed/nn/isa)
+  # The plain loops are for reference; unrolled they would be half of a device's program.
+  set_source_files_properties(${nn}/scalar.cc PROPERTIES COMPILE_OPTIONS "-Os")
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
     set_source_files_properties(${isa}/avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mbmi;-mbmi2;-mpopcnt;-mlzcnt")
     # GCC 12 takes the deliberately undefined operands in its own AVX-512 intrinsics for mistakes.

@@ -16,6 +16,7 @@ using v1::Verdict;
 
 constexpr auto kTick = std::chrono::milliseconds(100);  // how soon a stop or a deadline is seen
 constexpr size_t kSpareConnections = 64;                // beyond one for each client
+constexpr size_t kLeastChunk = 4096;                    // smaller ones are at the sender's expense
 
 double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
@@ -83,6 +84,19 @@ void Coordinator::fault(const std::string& kind, const Connection& connection, c
            {"text", text}});
 }
 
+Allowance& Coordinator::allowance_of(const std::string& name) {
+  return allowances_.try_emplace(name, options_.allowance, Clock::now()).first->second;
+}
+
+// Takes a message from the client's allowance, or ends the connection where it has none left.
+bool Coordinator::may_speak(Peer& peer, Connection& connection) {
+  if (allowance_of(connection.name).take(Clock::now())) return true;
+  // One that comes back at once is told in the log only when it said something in between.
+  if (connection.number) fault("flood", connection, "more messages than its allowance");
+  end(peer, connection, Ending::kBusy, "too many messages: come back later");
+  return false;
+}
+
 void Coordinator::opened(Peer& peer, const std::string& name, const std::string& address) {
   const std::lock_guard lock(mutex_);
   Connection& connection = connections_[&peer];
@@ -91,8 +105,11 @@ void Coordinator::opened(Peer& peer, const std::string& name, const std::string&
   connection.address = address;
   connection.last_heard = Clock::now();
   ++counts_["connection"];
-  if (connections_.size() > options_.clients + kSpareConnections)
+  if (connections_.size() > options_.clients + kSpareConnections) {
     end(peer, connection, Ending::kBusy, "too many connections");
+  } else if (!name.empty()) {
+    guard(peer, [&] { may_speak(peer, connection); });
+  }
 }
 
 void Coordinator::refused(const std::string& address, const std::string& text) {
@@ -114,11 +131,15 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
   Connection& connection = found->second;
   connection.last_heard = Clock::now();
   guard(peer, [&] {
+    if (!connection.number && !message.has_hello())
+      throw input_error("found another message, expected hello first");
+    if (connection.name.empty()) connection.name = message.hello().name();
+    check_name(connection.name);
+    if (!may_speak(peer, connection)) return;
     if (message.has_hello()) {
       hello(peer, connection, message.hello());
       return;
     }
-    if (!connection.number) throw input_error("found another message, expected hello first");
     if (message.has_ready()) {
       connection.samples = message.ready().samples();
       if (std::exchange(connection.ready, true)) throw input_error("found ready twice");
@@ -167,6 +188,7 @@ void Coordinator::closed(Peer& peer, bool cleanly) {
 
 void Coordinator::sweep(const std::function<bool(const Peer&)>& is_welcome) {
   const std::lock_guard lock(mutex_);
+  std::erase_if(allowances_, [](const auto& entry) { return entry.second.is_full(Clock::now()); });
   for (auto& [peer, connection] : connections_) {
     guard(*peer, [&, peer = peer, &connection = connection] {
       const double silent = seconds_since(connection.last_heard);
@@ -208,8 +230,6 @@ void Coordinator::release(Connection& connection) {
 
 void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& message) {
   if (connection.number) throw input_error("found hello twice");
-  if (connection.name.empty()) connection.name = message.name();
-  check_name(connection.name);
   const auto refuse = [&](const std::string& text) {
     fault("refused", connection, text);
     end(peer, connection, Ending::kRefused, text);
@@ -330,6 +350,8 @@ void Coordinator::offered(Peer& peer, Connection& connection) {
   if (waiting_bytes_ > 0 && waiting_bytes_ + offer.size() > options_.most_waiting_bytes) return;
   connection.incoming.emplace(offer.size(), offer.sha256(), options_.most_update_bytes);
   waiting_bytes_ += offer.size();
+  allowance_of(connection.name)
+      .grant(2 + static_cast<double>(offer.size() / kLeastChunk));  // with this offer
   verdict(peer, offer, Verdict::WANTED, "");
 }
 

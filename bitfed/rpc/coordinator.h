@@ -17,6 +17,7 @@
 #include "bitfed/federated/events.h"
 #include "bitfed/federated/experiment.h"
 #include "bitfed/federated/transport.h"
+#include "bitfed/rpc/allowance.h"
 #include "bitfed/rpc/federation_store.h"
 #include "bitfed/rpc/protocol.h"
 
@@ -36,7 +37,7 @@ enum class Ending {
   kRefused,    // the certificate, the version, the number: trying again does not help
   kReplaced,   // another connection has come with the same name
   kViolation,  // what came does not follow the protocol
-  kBusy,       // too many connections, or too slow a one
+  kBusy,       // too many connections, or messages
   kStopping,   // the server stops; it will be back
 };
 
@@ -62,6 +63,7 @@ struct CoordinatorOptions {
   Dataset prototype;
   uint64_t most_update_bytes = uint64_t{64} << 20;
   uint64_t most_waiting_bytes = uint64_t{1} << 30;  // of all updates that are on their way in
+  AllowanceOptions allowance;                       // of every client
   double hello_seconds = 30;                        // a connection that has said nothing by then is cut
   double silence_seconds = 60;                      // so is an update that does not go on
   std::function<bool()> stop;
@@ -160,6 +162,8 @@ class Coordinator : public Transport {
   bool is_over(size_t chosen, Clock::time_point begin) const;
   void check_failure();
   size_t ready_count() const;
+  bool may_speak(Peer& peer, Connection& connection);
+  Allowance& allowance_of(const std::string& name);
   void guard(Peer& peer, const std::function<void()>& body);
 
   CoordinatorOptions options_;
@@ -180,7 +184,8 @@ class Coordinator : public Transport {
   std::set<uint32_t> have_result_;
   std::map<uint32_t, int64_t> last_round_;
   std::map<std::string, uint64_t> counts_;
-  std::exception_ptr failure_;  // of a handler: ends the federation
+  std::map<std::string, Allowance> allowances_;  // by name: coming anew makes none; those that are not full
+  std::exception_ptr failure_;                   // of a handler: ends the federation
 };
 
 }  // namespace bitfed

@@ -1,5 +1,7 @@
 #include "bitfed/rpc/served_federation.h"
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <mutex>
 
@@ -46,6 +48,15 @@ FederationOptions federation_options(const Experiment& experiment, const ServeOp
   return result;
 }
 
+// A connection is a file, and the usual limit is meant for programs that hold few: where it is reached,
+// nobody else can connect. The system's own limit stays.
+void allow_many_connections() {
+  rlimit files = {};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &files);
+}
+
 HttpResponse answer(const std::string& path, const Event& status, const ServeOptions& options) {
   if (path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
   if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(status)};
@@ -72,6 +83,7 @@ Event serve_federation(const Config& recipe, const ServeOptions& options, const 
     live.hear(event);
     events(event);
   };
+  allow_many_connections();
   Coordinator coordinator(coordinator_options(experiment, options), store, sink);
   const auto network = make_grpc_server(options.listen, options.trust, coordinator);
   const auto http =

@@ -27,7 +27,9 @@ if command -v openssl >/dev/null; then
 fi
 
 "$program" run people.toml --quiet --out simulated >/dev/null
+ulimit -Sn 1024 # the server raises it for itself
 serve trust people.toml --certs certs --linger 5
+ulimit -Sn "$(ulimit -Hn)"
 wait_for_port trust
 
 # refused WHAT TEXT OPTION...: a client that ends without a result, with TEXT.
@@ -59,12 +61,14 @@ refused as-server "" --ca certs/ca.pem --cert certs/server.pem --key certs/serve
 refused too-far "expected 0 to 3" --certs certs --id thief --part 4
 
 echo "-- silence and noise"
+resident() { awk '/VmRSS/ {print $2}' /proc/$server_pid/status; }
+before=$(resident)
 python3 - $port <<'PYTHON'
 import os, random, socket, ssl, sys
 port = int(sys.argv[1])
 draw = random.Random(3)
 held = []
-for i in range(200):  # connections that say nothing stay open while the federation runs
+for i in range(1000):  # connections that say nothing stay open while the federation runs
     held.append(socket.create_connection(("127.0.0.1", port)))
 for i in range(50):
     with socket.create_connection(("127.0.0.1", port)) as noisy:
@@ -81,6 +85,9 @@ if os.fork() == 0:
     import time
     time.sleep(20)
 PYTHON
+grown=$(($(resident) - before))
+[ $grown -lt 100000 ] || fail "1,000 silent connections took $grown KB"
+echo "   1,000 silent connections took $grown KB of the server's memory"
 
 echo "-- the federation itself"
 join trust 0 --certs certs

@@ -12,6 +12,7 @@
 namespace bitfed {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -267,6 +268,26 @@ TEST(FedBinMlpTest, RefusesHostileUploads) {
   server->finish_round(1);
   EXPECT_EQ(read_parameters(server->broadcast(2), kShape).weights,
             std::vector<float>(kShape.weights(), 0.5f));
+}
+
+TEST(FedBinMlpTest, MedianAndNormBound) {
+  const auto careful = prepared_server(*method("[federation]\ncombine = \"median\"\n"));
+  for (const float weight : {0.5f, -1000.0f, 0.25f})
+    careful->accept(static_cast<uint32_t>(weight * 4 + 4000), upload_of(parameters_of(weight, weight), 9));
+  careful->finish_round(1);
+  EXPECT_THAT(read_parameters(careful->broadcast(2), kShape).weights, Each(0.25f));
+  EXPECT_THAT(read_parameters(careful->broadcast(2), kShape).shifts, Each(0.25f));
+
+  const auto bounded = prepared_server(*method("[federation]\nnorm_bound = 0.5\n"));
+  const std::vector<float> before = read_parameters(bounded->broadcast(1), kShape).weights;
+  bounded->accept(0, upload_of(parameters_of(1000, 0), 1));
+  bounded->finish_round(1);
+  double square = 0;
+  const std::vector<float> after = read_parameters(bounded->broadcast(2), kShape).weights;
+  for (size_t i = 0; i < before.size(); ++i) square += std::pow(after[i] - before[i], 2);
+  EXPECT_NEAR(std::sqrt(square), 0.5, 1e-4);
+  EXPECT_THAT(error_text([] { method("upload = \"bits\"\n[federation]\nnorm_bound = 1\n"); }),
+              HasSubstr("federation.norm_bound: found beside method.upload"));
 }
 
 TEST(FedBinMlpTest, ADivergingLossIsSaidAndNotUploaded) {

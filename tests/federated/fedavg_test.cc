@@ -89,29 +89,6 @@ TEST(FedAvgTest, OneClientIsCentralisedTraining) {
   EXPECT_EQ(read(server->broadcast(2)), parameters_of(network));
 }
 
-TEST(FedAvgTest, LearnsDarkFromLight) {
-  const auto method = hand_made::method_of(kRecipe, some_images(0), 3);
-  const auto server = method->make_server();
-  const Dataset data = some_images(40);
-  for (uint32_t round = 1; round <= 3; ++round) {
-    server->accept(0, method->make_client()->train(server->broadcast(round), data, context_of(round)));
-    server->finish_round(round);
-  }
-  ThreadPool pool(1);
-  EXPECT_EQ(predict(*server->model(), data, pool), data.labels);
-}
-
-TEST(FedAvgTest, SavedAndRestored) {
-  const auto method = hand_made::method_of(kRecipe, some_images(0));
-  const auto server = method->make_server();
-  server->accept(0, upload_of(0.25f, 1));
-  server->finish_round(1);
-  const auto other = method->make_server();
-  other->restore(decode(encode(server->save()), "saved"));
-  EXPECT_EQ(other->broadcast(2), server->broadcast(2));
-  EXPECT_EQ(other->model()->state(), server->model()->state());
-}
-
 TEST(FedAvgTest, RefusesHostileUploads) {
   const auto server = hand_made::method_of(kRecipe, some_images(0))->make_server();
   const auto refused = [&](const State& upload) { return error_text([&] { server->accept(0, upload); }); };
@@ -119,81 +96,6 @@ TEST(FedAvgTest, RefusesHostileUploads) {
   EXPECT_THAT(refused(upload_of(NAN, 3)), HasSubstr("expected finite numbers"));
   EXPECT_THAT(refused(upload_of(1e30f, 3)), HasSubstr("beyond"));
   EXPECT_THAT(refused(State()), HasSubstr("samples"));
-}
-
-TEST(FedAvgTest, ADivergingRateIsSaid) {
-  const auto method = hand_made::method_of(std::string(kRecipe) + "learning_rate = 1000\n", some_images(0));
-  const auto server = method->make_server();
-  std::string said;
-  for (uint32_t round = 1; round <= 20 && said.empty(); ++round) {
-    said = error_text(
-        [&] {
-          server->accept(
-              0, method->make_client()->train(server->broadcast(round), some_images(40), context_of(1)));
-          server->finish_round(round);
-        },
-        Error::Kind::kFailure);
-  }
-  // Batch norm may hold it together; what may not happen is a model of numbers that are not finite.
-  if (!said.empty()) {
-    EXPECT_THAT(said, HasSubstr("lower client.learning_rate"));
-  }
-  for (const auto& numbers : read(server->save())) {
-    for (const float number : numbers) ASSERT_TRUE(std::isfinite(number));
-  }
-}
-
-// A client with a single image, and a batch that ends with one.
-TEST(FedAvgTest, SingleImages) {
-  const auto method = hand_made::method_of(kRecipe, some_images(0));
-  const auto server = method->make_server();
-  for (const size_t count : {1u, 9u}) {
-    const State upload =
-        method->make_client()->train(server->broadcast(1), some_images(count), context_of(1));
-    EXPECT_NO_THROW(server->accept(0, upload)) << count;
-  }
-}
-
-// A class that nobody has is never predicted, and no number stops being one.
-TEST(FedAvgTest, AClassAbsentEverywhere) {
-  Dataset prototype = some_images(0);
-  prototype.class_names.push_back("absent");
-  const auto method = hand_made::method_of(kRecipe, prototype, 3);
-  const auto server = method->make_server();
-  Dataset data = some_images(40);
-  data.class_names = prototype.class_names;
-  for (uint32_t round = 1; round <= 3; ++round) {
-    server->accept(0, method->make_client()->train(server->broadcast(round), data, context_of(round)));
-    server->finish_round(round);
-  }
-  ThreadPool pool(1);
-  EXPECT_EQ(predict(*server->model(), data, pool), data.labels);
-}
-
-// A rate at which float overflows within a client's round.
-TEST(FedAvgTest, AnInfiniteLossIsSaid) {
-  const auto method = hand_made::method_of(kRecipe, some_images(0));
-  const State usual = method->make_server()->broadcast(1);
-  State broadcast;
-  for (const Tensor& tensor : usual.tensors()) {
-    if (tensor.name != "learning_rate") broadcast.add(tensor);
-  }
-  broadcast.add_scalar<float>("learning_rate", 1e30f);
-  const std::string said =
-      error_text([&] { method->make_client()->train(broadcast, some_images(40), context_of(1)); },
-                 Error::Kind::kFailure);
-  EXPECT_THAT(said, HasSubstr("training diverged"));
-  EXPECT_THAT(said, HasSubstr("lower client.learning_rate (now 1e+30)"));
-}
-
-// A round that nobody answered leaves the model as it was.
-TEST(FedAvgTest, ARoundWithoutUploads) {
-  const auto server = hand_made::method_of(kRecipe, some_images(0))->make_server();
-  server->accept(0, upload_of(0.25f, 1));
-  server->finish_round(1);
-  const State before = server->save();
-  server->finish_round(2);
-  EXPECT_EQ(server->save(), before);
 }
 
 TEST(FedAvgTest, AugmentedTheSameTwice) {

@@ -107,24 +107,6 @@ TEST(FedBnnTest, OrthogonalAtTheStartOfARound) {
   EXPECT_NE(upload(*plain), upload(*orthogonal));
 }
 
-TEST(FedBnnTest, TheSameTwice) {
-  const auto method = hand_made::method_of(kRecipe, some_images(0), 3);
-  const State broadcast = method->make_server()->broadcast(2);
-  const auto upload = [&] { return method->make_client()->train(broadcast, some_images(17), context_of(4)); };
-  EXPECT_EQ(upload(), upload());
-}
-
-TEST(FedBnnTest, SavedAndRestored) {
-  const auto method = hand_made::method_of(kRecipe, some_images(0), 3);
-  const auto server = method->make_server();
-  server->accept(0, method->make_client()->train(server->broadcast(1), some_images(9), context_of(1)));
-  server->finish_round(1);
-  const auto other = method->make_server();
-  other->restore(decode(encode(server->save()), "saved"));
-  EXPECT_EQ(other->broadcast(2), server->broadcast(2));
-  EXPECT_EQ(other->model()->state(), server->model()->state());
-}
-
 TEST(FedBnnTest, RefusesAStrangeRoundAndRate) {
   const auto method = hand_made::method_of(kRecipe, some_images(0), 3);
   const auto server = method->make_server();

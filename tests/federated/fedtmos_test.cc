@@ -272,6 +272,29 @@ TEST(FedtmosTest, ALoudModelDoesNotOutvoteTheOthers) {
   EXPECT_FLOAT_EQ(scores[2 * kClasses], 2 * 0.5f * 2 / 3);
 }
 
+// One client claims that its sums hardly spread, so that dividing by the span blows its votes up, and the
+// largest weights that can be sent. With its votes clipped the two others are heard.
+TEST(FedtmosTest, ALiarIsOutvotedWhereVotesAreClipped) {
+  const auto bank = [](uint16_t label, size_t literal, int32_t weight, float span) {
+    return Bank{.label = label,
+                .samples = 1,
+                .weights = {weight, weight},
+                .clauses = {{literal}, {(literal + kWidth) % kLiterals}},
+                .positive_mean = span,
+                .negative_mean = -span};
+  };
+  // Honest ones say 0 where pixel 0 is set and 1 where it is not; the liar the opposite.
+  const State honest = client({bank(0, 0, 500, 500), bank(1, kWidth, 500, 500)});
+  const State liar = client({bank(0, kWidth, 1 << 24, 0.001f), bank(1, 0, 1 << 24, 0.001f)});
+  ThreadPool pool(1);
+  const Dataset data = hand_made::images(kWidth, kClasses, {{1, 0, 0}, {0, 1, 0}});
+  const auto said = [&](const std::string& more) {
+    return predict(*fuse(unscaled(3, 6) + more, {honest, liar, honest}), data, pool);
+  };
+  EXPECT_THAT(said(""), ElementsAre(1, 0));
+  EXPECT_THAT(said("[federation]\nmost_votes = 500\n"), ElementsAre(0, 1));
+}
+
 TEST(FedtmosTest, OrderOfArrivalDoesNotMatter) {
   std::vector<State> uploads;
   RandomStream random({3, "order"});

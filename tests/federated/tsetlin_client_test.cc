@@ -68,6 +68,26 @@ TEST(TsetlinClientTest, ReadsAGoodUpload) {
   EXPECT_EQ(second.actions.row(3)[0], 0u);
 }
 
+// A server that trusts less: weights and samples have a bound, and nobody tells classes apart by less than T.
+TEST(TsetlinClientTest, ClippedVotes) {
+  const Config config =
+      Config::parse(std::string(kText) + "[federation]\nmost_votes = 4\nmost_samples = 6\n", "recipe.toml");
+  const TsetlinRecipe careful = read_tsetlin_recipe({config, hand_made::images(kWidth, 3), 0});
+  const auto threshold = static_cast<float>(careful.specialists[0].options.threshold);
+  Message message;
+  message.calibration = {1.5, -2.5, 0.5, 1};
+  const TsetlinUpload upload = read_upload(message.state(), careful);
+  EXPECT_THAT(upload.samples, ElementsAre(5, 6));
+  EXPECT_THAT(upload.banks[0][0].weights, ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(upload.banks[0][1].weights, ElementsAre(4, 4, 4, 4));
+  EXPECT_EQ(upload.banks[0][0].positive_mean, threshold - 2.5f);
+  EXPECT_EQ(upload.banks[0][0].negative_mean, -2.5f);
+  EXPECT_EQ(upload.banks[0][1].positive_mean, 0.5f);  // it never told them apart, and still does not
+  EXPECT_EQ(upload.banks[0][1].negative_mean, threshold);
+  message.calibration = {2 * threshold, -threshold, 5 * threshold, 0};
+  EXPECT_EQ(read_upload(message.state(), careful).banks[0][0].positive_mean, 2 * threshold);
+}
+
 struct Spoiler {
   const char* name;
   std::function<void(Message&)> spoil;

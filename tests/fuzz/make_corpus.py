@@ -2,6 +2,7 @@
 """Writes the small seed inputs of the fuzz targets, next to this script."""
 
 import gzip
+import hashlib
 import io
 import json
 import math
@@ -174,6 +175,32 @@ def network_uploads():
                        struct.pack("<II", 40, 1) + floats(*[0.001] * 400))}
 
 
+def field(number, value):
+    """One of protobuf's: a number, or bytes."""
+    if isinstance(value, int):
+        return bytes([number << 3, value])
+    return bytes([number << 3 | 2, len(value)]) + value
+
+
+def sessions():
+    """Messages of a client, each after its length; see session_fuzz.cc."""
+    hello = field(1, field(1, 1) + field(2, 1) + field(5, 0))
+    ready = field(2, field(1, 9))
+    update = b"bob's update"
+    offer = field(3, field(1, 1) + field(3, len(update)) + field(4, hashlib.sha256(update).hexdigest().encode()))
+    chunk = field(4, update)
+    failed = field(5, field(1, 1) + field(2, b"no"))
+    row = lambda *messages: b"".join(struct.pack("<H", len(message)) + message for message in messages)
+    return {
+        "good": row(hello, ready, offer, chunk),
+        "halves": row(hello, ready, offer, field(4, update[:5]), field(4, update[5:])),
+        "other-bytes": row(hello, ready, offer, field(4, update[::-1])),
+        "failed": row(hello, ready, failed, offer, chunk),
+        "unready": row(hello, offer, chunk, offer),
+        "wordless": row(ready, hello, chunk, field(4, b""), b""),
+    }
+
+
 def main():
     images = struct.pack(">IIII", 0x803, 2, 2, 3) + bytes(range(12))
     labels = struct.pack(">II", 0x801, 3) + bytes([1, 2, 3])
@@ -221,6 +248,8 @@ def main():
     save("clauses", "colours", bytes([2, 5]) + bytes(range(0, 250, 5)))
     save("clauses", "unsigned", bytes([5, 3]) + bytes(20))
     save("clauses", "literals", bytes([9, 0]) + bytes(i * 7 % 256 for i in range(200)))
+    for name, data in sessions().items():
+        save("session", name, data)
 
 
 if __name__ == "__main__":

@@ -465,6 +465,7 @@ TEST_F(CoordinatorTest, RoomForUpdatesIsBounded) {
 
 // Whatever a client sends, in whatever order: its connection may end, the round and the others do not.
 TEST_F(CoordinatorTest, NonsenseHarmsNobodyElse) {
+  options_.allowance.most = 1e9;
   start();
   FakePeer ann;
   connect(ann, "ann", 0);
@@ -523,6 +524,64 @@ TEST_F(CoordinatorTest, SilenceIsCut) {
   // And whose certificate is no longer good, goes.
   coordinator_->sweep([&](const Peer& peer) { return &peer != &idle; });
   EXPECT_EQ(idle.ending(), Ending::kRefused);
+}
+
+// A client that offers what nobody wants is cut off, also when it comes back; the others' round goes on.
+TEST_F(CoordinatorTest, AFloodIsCutOff) {
+  options_.allowance = {.most = 10, .a_second = 0};
+  start();
+  FakePeer loud, quiet;
+  connect(loud, "ann", 0);
+  connect(quiet, "ben", 1);
+  begin(1, {0, 1});
+  EXPECT_EQ(loud.next().work().round(), 1u);
+  for (int i = 0; i < 7; ++i) EXPECT_EQ(verdict(loud, offer(7, "x")).kind(), Verdict::DISCARDED);
+  EXPECT_EQ(loud.ending(), std::nullopt);
+  coordinator_->received(loud, offer(7, "x"));
+  EXPECT_EQ(loud.ending(), Ending::kBusy);
+  EXPECT_TRUE(loud.nothing_more());
+  coordinator_->received(loud, offer(7, "x"));
+  EXPECT_EQ(std::count(faults_.begin(), faults_.end(), "flood"), 1);
+  coordinator_->closed(loud, true);
+  FakePeer again;
+  coordinator_->opened(again, "ann", "address");
+  EXPECT_EQ(again.ending(), Ending::kBusy);
+  EXPECT_EQ(answer(quiet, 1, "update").kind(), Verdict::ACCEPTED);
+  stop_ = true;
+}
+
+// What is asked for costs nothing: rounds without end.
+TEST_F(CoordinatorTest, WorkIsNoFlood) {
+  options_.allowance = {.most = 4, .a_second = 0};
+  start();
+  FakePeer peer;
+  connect(peer, "ann", 0);
+  for (uint32_t round = 1; round <= 20; ++round) {
+    begin(round, {0});
+    EXPECT_EQ(answer(peer, round, "update " + std::to_string(round)).kind(), Verdict::ACCEPTED);
+    finish_round(round);
+  }
+  EXPECT_EQ(peer.ending(), std::nullopt);
+}
+
+TEST(AllowanceTest, TakesAndFills) {
+  const Allowance::Time start;
+  const auto at = [&](double seconds) {
+    return start +
+           std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
+  };
+  Allowance allowance({.most = 2, .a_second = 0.5}, start);
+  EXPECT_TRUE(allowance.is_full(start));
+  EXPECT_TRUE(allowance.take(start));
+  EXPECT_TRUE(allowance.take(start));
+  EXPECT_FALSE(allowance.take(at(1)));
+  EXPECT_TRUE(allowance.take(at(2.5)));
+  EXPECT_FALSE(allowance.take(at(3)));
+  allowance.grant(3);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(allowance.take(at(3)));
+  EXPECT_FALSE(allowance.take(at(3)));
+  EXPECT_FALSE(allowance.is_full(at(4)));
+  EXPECT_TRUE(allowance.is_full(at(100)));
 }
 
 TEST_F(CoordinatorTest, TooManyConnections) {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "bitfed/base/error.h"
-#include "bitfed/federated/exact_mean.h"
+#include "bitfed/federated/client_mean.h"
 #include "bitfed/federated/methods/column_ranges.h"
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/methods/mlp_messages.h"
@@ -40,6 +40,7 @@ struct Recipe {
   uint32_t epochs = 1;
   uint32_t batch = 32;
   AdamOptions adam;
+  Combining combining;
   uint64_t seed = 0;
 };
 
@@ -65,6 +66,12 @@ Recipe read_recipe(const MethodContext& context) {
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 1, 1, 100000));
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 32, 1, 65536));
   recipe.adam.rate = client.number("learning_rate", 1e-3, 1e-9, 10);
+  recipe.combining = read_combining(context.recipe);
+  if (recipe.upload == MlpPrecision::kSigns && recipe.combining.norm_bound > 0) {
+    throw input_error(
+        "{}: found beside method.upload = \"bits\", expected none: signs are no change of the weights",
+        context.recipe.section("federation").where("norm_bound"));
+  }
   return recipe;
 }
 
@@ -81,6 +88,10 @@ MlpParameters sum(const MlpParameters& a, float factor, const MlpParameters& b, 
   return result;
 }
 
+Numbers numbers_of(const MlpParameters& parameters) {
+  return {parameters.weights, parameters.shifts, parameters.means, parameters.variances};
+}
+
 class Client : public ClientHalf {
  public:
   explicit Client(Recipe recipe) : recipe_(std::move(recipe)) {}
@@ -92,8 +103,8 @@ class Client : public ClientHalf {
     trainer.load(start(read_parameters(broadcast, recipe_.shape), context));
     train_epochs(scaling, samples, context, &trainer);
     const MlpParameters own = trainer.parameters();
-    for (const auto* values : {&own.weights, &own.shifts, &own.means, &own.variances}) {
-      if (!ExactMean::fits(*values)) throw diverged();
+    for (const std::vector<float>& values : numbers_of(own)) {
+      if (!ExactMean::fits(values)) throw diverged();
     }
 
     State kept;
@@ -165,7 +176,8 @@ class Server : public ServerHalf {
   explicit Server(Recipe recipe)
       : recipe_(std::move(recipe)),
         ranges_(recipe_.ranges, recipe_.shape.widths.front()),
-        global_(initial_parameters(recipe_.shape, RandomStream({recipe_.seed, "mlp"}))) {}
+        global_(initial_parameters(recipe_.shape, RandomStream({recipe_.seed, "mlp"}))),
+        mean_(recipe_.combining) {}
 
   bool needs_preparation() const override { return scaling_.factor.empty(); }
 
@@ -180,12 +192,7 @@ class Server : public ServerHalf {
     }
     const auto samples = message.scalar<uint32_t>("samples");
     if (samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
-    const MlpParameters parameters = read_parameters(message, recipe_.shape);
-    weights_.add(parameters.weights, samples);
-    shifts_.add(parameters.shifts, samples);
-    means_.add(parameters.means, samples);
-    variances_.add(parameters.variances, samples);
-    ++uploads_;
+    mean_.add(client, numbers_of(read_parameters(message, recipe_.shape)), samples, numbers_of(global_));
   }
 
   void finish_round(uint32_t /*round*/) override {
@@ -193,13 +200,10 @@ class Server : public ServerHalf {
       scaling_ = ranges_.scaling();
       return;
     }
-    global_ = {weights_.mean(), shifts_.mean(), means_.mean(), variances_.mean()};
-    if (recipe_.upload == MlpPrecision::kSigns) {
-      const float size = vote_size();
-      for (float& weight : global_.weights) weight *= size;
-    }
-    weights_ = shifts_ = means_ = variances_ = ExactMean();
-    uploads_ = 0;
+    const float size = recipe_.upload == MlpPrecision::kSigns ? vote_size() : 1;
+    Numbers mean = mean_.take();
+    for (float& weight : mean[0]) weight *= size;
+    global_ = {std::move(mean[0]), std::move(mean[1]), std::move(mean[2]), std::move(mean[3])};
   }
 
   std::unique_ptr<Model> model() const override {
@@ -223,7 +227,7 @@ class Server : public ServerHalf {
   // its rate a step: at half of what a round's steps can do, a client's data can still overturn the vote, and
   // noise hardly can. At 1 the network would stay what it is after the first round.
   float vote_size() const {
-    const double samples = static_cast<double>(weights_.weight()) / uploads_;
+    const double samples = static_cast<double>(mean_.samples()) / static_cast<double>(mean_.clients());
     const double steps = recipe_.epochs * std::ceil(samples / recipe_.batch);
     return static_cast<float>(std::min(1.0, 0.5 * recipe_.adam.rate * steps));
   }
@@ -232,8 +236,7 @@ class Server : public ServerHalf {
   ColumnRanges ranges_;
   ColumnScaling scaling_;
   MlpParameters global_;
-  ExactMean weights_, shifts_, means_, variances_;
-  uint32_t uploads_ = 0;
+  ClientMean mean_;
 };
 
 class FedBinMlp : public Method {

@@ -6,7 +6,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/data/augmentation.h"
-#include "bitfed/federated/exact_mean.h"
+#include "bitfed/federated/client_mean.h"
 
 namespace bitfed {
 namespace {
@@ -20,6 +20,7 @@ struct Recipe {
   uint32_t halve_from = 200;  // the round from which on the rate is halved, at once and
   uint32_t halve_every = 50;  // after each so many rounds more
   Augmentation augmentation = Augmentation::kNone;
+  Combining combining;
   uint32_t rounds = kDefaultRounds;
   uint64_t seed = 0;
 };
@@ -37,6 +38,7 @@ Recipe read_recipe(const MethodContext& context, double learning_rate) {
   const std::vector<std::string> augmentations = {"none", "crop-flip"};
   if (client.choice("augment", "none", augmentations) == "crop-flip")
     recipe.augmentation = Augmentation::kCropFlip;
+  recipe.combining = read_combining(context.recipe);
   return recipe;
 }
 
@@ -166,7 +168,7 @@ class Server : public ServerHalf {
         recipe_(recipe),
         network_(method.make(1, RandomStream({recipe.seed, "network"}))),
         global_(parameters_of(network_)),
-        means_(global_.size()) {
+        mean_(recipe.combining) {
     if (method_.settle) method_.settle(&global_);
   }
 
@@ -180,24 +182,23 @@ class Server : public ServerHalf {
     return state;
   }
 
-  void accept(uint32_t /*client*/, const State& upload) override {
+  void accept(uint32_t client, const State& upload) override {
     const auto samples = upload.scalar<uint32_t>("samples");
     if (samples == 0)
       throw input_error("{}: tensor 'samples': found 0, expected at least 1", upload.source());
-    const NetworkParameters parameters =
-        method_.read_upload ? method_.read_upload(network_.parameters(), global_, upload)
-                            : read_plain_upload(method_, network_.parameters(), global_, upload);
+    NetworkParameters parameters = method_.read_upload
+                                       ? method_.read_upload(network_.parameters(), global_, upload)
+                                       : read_plain_upload(method_, network_.parameters(), global_, upload);
     for (const std::vector<float>& numbers : parameters) {
       if (!ExactMean::fits(numbers))
         throw input_error("{}: found a parameter beyond ±{}", upload.source(), ExactMean::kLargest);
     }
-    for (size_t i = 0; i < means_.size(); ++i) means_[i].add(parameters[i], samples);
+    mean_.add(client, std::move(parameters), samples, global_);
   }
 
   void finish_round(uint32_t /*round*/) override {
-    if (means_.front().empty()) return;  // nobody answered
-    for (size_t i = 0; i < means_.size(); ++i) global_[i] = means_[i].mean();
-    means_.assign(global_.size(), ExactMean());
+    if (mean_.clients() == 0) return;  // nobody answered
+    global_ = mean_.take();
     if (method_.settle) method_.settle(&global_);
   }
 
@@ -218,7 +219,7 @@ class Server : public ServerHalf {
   Recipe recipe_;
   mutable Network network_;  // for the names and shapes of its parameters, which it hands out to be changed
   NetworkParameters global_;
-  std::vector<ExactMean> means_;
+  ClientMean mean_;
 };
 
 class AveragedNetworks : public Method {

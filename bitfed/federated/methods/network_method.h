@@ -59,7 +59,8 @@ void start_small(const RandomStream& random, Network* network);
 // FedAvg of networks that are deployed as they are trained, in real numbers.
 NetworkMethod real_network_method(const MethodContext& context);
 
-// Reads [client] epochs, batch, learning_rate, halve_from, halve_every, augment, and rounds.
+// Reads [client] epochs, batch, learning_rate, halve_from, halve_every, augment, and rounds; of [federation]
+// how the server combines what comes.
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method);
 
 }  // namespace bitfed

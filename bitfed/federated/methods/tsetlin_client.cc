@@ -77,6 +77,17 @@ WeightedClauses clauses_of(const TsetlinMachine& machine, const ClauseLayout& la
   return sent;
 }
 
+// See TsetlinRecipe::most_votes.
+void clip_votes(int32_t most_votes, int32_t threshold, ClassBank* bank) {
+  for (int32_t& weight : bank->weights) weight = std::min(weight, most_votes);
+  const auto span = static_cast<float>(threshold);
+  if (bank->positive_mean > bank->negative_mean) {
+    bank->positive_mean = std::max(bank->positive_mean, bank->negative_mean + span);
+  } else {
+    bank->negative_mean = std::max(bank->negative_mean, span);
+  }
+}
+
 class TsetlinClient : public ClientHalf {
  public:
   explicit TsetlinClient(TsetlinRecipe recipe) : recipe_(std::move(recipe)) {}
@@ -150,6 +161,11 @@ TsetlinRecipe read_tsetlin_recipe(const MethodContext& context) {
   recipe.specialists = read_specialists(context.recipe, context.prototype);
   recipe.prototype = subset(context.prototype, {});
   recipe.epochs = static_cast<uint32_t>(context.recipe.section("client").integer("epochs", 30, 1, 100000));
+  const Config federation = context.recipe.section("federation");
+  if (federation.has("most_votes"))
+    recipe.most_votes = static_cast<int32_t>(federation.integer("most_votes", 1, 1));
+  if (federation.has("most_samples"))
+    recipe.most_samples = static_cast<uint32_t>(federation.integer("most_samples", 1, 1));
   return recipe;
 }
 
@@ -170,6 +186,7 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
     }
     if (upload.samples[i] == 0)
       throw input_error("tensor 'samples': found 0 for class {}, expected at least 1", upload.classes[i]);
+    upload.samples[i] = std::min(upload.samples[i], recipe.most_samples);
   }
   if (held == 0) throw input_error("tensor 'classes': found none, expected at least one class");
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
@@ -190,6 +207,8 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
                               weights.begin() + static_cast<std::ptrdiff_t>((i + 1) * clauses));
       banks[i].positive_mean = calibration[2 * i];
       banks[i].negative_mean = calibration[2 * i + 1];
+      if (recipe.most_votes > 0)
+        clip_votes(recipe.most_votes, recipe.specialists[s].options.threshold, &banks[i]);
     }
   }
   return upload;

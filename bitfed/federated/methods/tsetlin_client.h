@@ -37,9 +37,14 @@ struct TsetlinRecipe {
   std::vector<SpecialistSpec> specialists;
   Dataset prototype;  // no samples
   uint32_t epochs = 30;
+  // How far a server trusts a client: a clause votes with this weight at most, and then no machine tells
+  // classes apart by less than T, whatever it claims, so that nobody's votes are blown up; 0: it believes
+  // all.
+  int32_t most_votes = 0;
+  uint32_t most_samples = UINT32_MAX;  // of a class
 };
 
-// Reads [model], [data] and [client].
+// Reads [model], [data], [client], and of [federation] most_votes and most_samples.
 TsetlinRecipe read_tsetlin_recipe(const MethodContext& context);
 
 std::unique_ptr<ClientHalf> make_tsetlin_client(const TsetlinRecipe& recipe);

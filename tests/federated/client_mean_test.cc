@@ -1,0 +1,146 @@
+#include "bitfed/federated/client_mean.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bitfed/base/random.h"
+#include "tests/base/error_text.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Kind = Combining::Kind;
+
+const Numbers kZero = {{0, 0}, {0}};
+
+TEST(ClientMeanTest, MeanBySamples) {
+  ClientMean mean({});
+  mean.add(7, {{1, 2}, {3}}, 3, kZero);
+  mean.add(2, {{5, 2}, {-1}}, 1, kZero);
+  EXPECT_EQ(mean.clients(), 2u);
+  EXPECT_EQ(mean.samples(), 4u);
+  EXPECT_EQ(mean.take(), (Numbers{{2, 2}, {2}}));
+  EXPECT_EQ(mean.clients(), 0u);
+  EXPECT_EQ(mean.samples(), 0u);
+}
+
+TEST(ClientMeanTest, ClaimedSamplesAreBounded) {
+  ClientMean mean({.most_samples = 10});
+  mean.add(0, {{0, 0}, {0}}, 10, kZero);
+  mean.add(1, {{4, 4}, {4}}, 4000000000u, kZero);
+  EXPECT_EQ(mean.take(), (Numbers{{2, 2}, {2}}));
+}
+
+TEST(ClientMeanTest, MedianOfOddAndEven) {
+  ClientMean median({.kind = Kind::kMedian});
+  median.add(0, {{1, 5}, {9}}, 1, kZero);
+  median.add(1, {{2, -5}, {9}}, 1000000, kZero);
+  median.add(2, {{30, 0}, {8}}, 1, kZero);
+  EXPECT_EQ(median.take(), (Numbers{{2, 0}, {9}}));
+  median.add(0, {{1, 5}, {9}}, 1, kZero);
+  median.add(1, {{2, -5}, {7}}, 1, kZero);
+  EXPECT_EQ(median.take(), (Numbers{{1.5f, 0}, {8}}));
+  median.add(3, {{1, 5}, {9}}, 1, kZero);
+  EXPECT_EQ(median.take(), (Numbers{{1, 5}, {9}}));
+}
+
+TEST(ClientMeanTest, TrimmedByHand) {
+  ClientMean trimmed({.kind = Kind::kTrimmedMean, .trim = 0.25});
+  const float values[] = {1e6f, 1, 2, 3, -1e6f, 4, 5, 6};  // two go at each end: 2, 3, 4, 5 stay
+  for (uint32_t client = 0; client < 8; ++client) trimmed.add(client, {{values[client]}}, 1, {{0}});
+  EXPECT_EQ(trimmed.take(), (Numbers{{3.5f}}));
+}
+
+TEST(ClientMeanTest, AChangeIsShortenedInItsDirection) {
+  ClientMean mean({.norm_bound = 5});
+  mean.add(0, {{31, 1}, {41}}, 1, {{1, 1}, {1}});  // 30 and 40: a length of 50
+  EXPECT_EQ(mean.take(), (Numbers{{4, 1}, {5}}));
+  mean.add(0, {{4, 1}, {5}}, 1, {{1, 1}, {1}});  // of length 5: as it is
+  EXPECT_EQ(mean.take(), (Numbers{{4, 1}, {5}}));
+}
+
+// With fewer than half of the clients hostile, every number lies between two honest ones.
+TEST(ClientMeanTest, AHostileMinorityMovesTheMeanAndNotTheMedian) {
+  RandomStream random({1, "hostile"});
+  const size_t numbers = 200;
+  for (const Kind kind : {Kind::kMean, Kind::kMedian, Kind::kTrimmedMean}) {
+    ClientMean combined({.kind = kind, .trim = 0.4});
+    std::vector<float> least(numbers, 1e9f);
+    std::vector<float> most(numbers, -1e9f);
+    for (uint32_t client = 0; client < 10; ++client) {
+      std::vector<float> values(numbers);
+      for (size_t i = 0; i < numbers; ++i) {
+        values[i] = static_cast<float>(random.normal());
+        if (client % 3 == 1) values[i] = client == 4 ? 1e6f : -3e5f;  // 1, 4 and 7
+        if (client % 3 == 1) continue;
+        least[i] = std::min(least[i], values[i]);
+        most[i] = std::max(most[i], values[i]);
+      }
+      combined.add(client, {values}, 1, {std::vector<float>(numbers)});
+    }
+    const Numbers result = combined.take();
+    size_t outside = 0;
+    for (size_t i = 0; i < numbers; ++i) outside += result[0][i] < least[i] || result[0][i] > most[i] ? 1 : 0;
+    EXPECT_EQ(outside, kind == Kind::kMean ? numbers : 0u);
+  }
+}
+
+TEST(ClientMeanTest, OrderCannotMatter) {
+  RandomStream random({2, "order"});
+  std::vector<std::pair<uint32_t, std::vector<float>>> clients;
+  for (uint32_t client = 0; client < 9; ++client) {
+    clients.emplace_back(client, std::vector<float>(30));
+    for (float& value : clients.back().second) value = static_cast<float>(random.normal());
+  }
+  for (const Kind kind : {Kind::kMean, Kind::kMedian, Kind::kTrimmedMean}) {
+    const auto combined = [&] {
+      ClientMean mean({.kind = kind, .trim = 0.2, .norm_bound = 3});
+      for (const auto& [client, values] : clients)
+        mean.add(client, {values}, client + 1, {std::vector<float>(30)});
+      return mean.take();
+    };
+    const Numbers before = combined();
+    random.shuffle(std::span(clients));
+    EXPECT_EQ(combined(), before);
+  }
+}
+
+TEST(ClientMeanTest, TooManySamplesAreRefusedAndLeaveItAsItWas) {
+  ClientMean mean({});
+  const Numbers large = {{ExactMean::kLargest}};
+  for (uint32_t client = 0; client < 256; ++client) mean.add(client, large, UINT32_MAX, {{0}});
+  EXPECT_THAT(error_text([&] { mean.add(256, {{1}}, UINT32_MAX, {{0}}); }), HasSubstr("sum up to more than"));
+  EXPECT_EQ(mean.clients(), 256u);
+  EXPECT_EQ(mean.take(), large);
+}
+
+Combining read(const std::string& recipe) {
+  const Config config = Config::parse(recipe, "recipe.toml");
+  Combining combining = read_combining(config);
+  config.reject_unknown_keys();
+  return combining;
+}
+
+TEST(ClientMeanTest, Read) {
+  EXPECT_EQ(read("").kind, Kind::kMean);
+  EXPECT_EQ(read("").norm_bound, 0);
+  const Combining trimmed =
+      read("[federation]\ncombine = \"trimmed-mean\"\ntrim = 0.3\nnorm_bound = 2.5\nmost_samples = 600\n");
+  EXPECT_EQ(trimmed.kind, Kind::kTrimmedMean);
+  EXPECT_EQ(trimmed.trim, 0.3);
+  EXPECT_EQ(trimmed.norm_bound, 2.5);
+  EXPECT_EQ(trimmed.most_samples, 600u);
+  EXPECT_EQ(read("[federation]\ncombine = \"median\"\n").kind, Kind::kMedian);
+  EXPECT_THAT(error_text([] { read("[federation]\ncombine = \"medain\"\n"); }), HasSubstr("median"));
+  EXPECT_THAT(error_text([] { read("[federation]\ntrim = 0.3\n"); }), HasSubstr("trim"));
+  EXPECT_THAT(error_text([] { read("[federation]\ncombine = \"trimmed-mean\"\ntrim = 0.5\n"); }),
+              HasSubstr("0.499"));
+}
+
+}  // namespace
+}  // namespace bitfed

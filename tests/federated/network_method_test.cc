@@ -1,0 +1,167 @@
+// What holds of every method that trains networks round by round.
+
+#include "bitfed/federated/methods/network_method.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tests/base/error_text.h"
+#include "tests/federated/dark_and_light.h"
+#include "tests/federated/hand_made.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::HasSubstr;
+
+class NetworkMethodTest : public testing::TestWithParam<const char*> {
+ protected:
+  static std::unique_ptr<Method> method(const std::string& more = "",
+                                        const Dataset& prototype = some_images(0)) {
+    return hand_made::method_of(
+        "rounds = 4\n[model]\nname = \"cnn4\"\nwidth = 16\n[client]\nbatch = 8\nepochs = 5\n"
+        "[method]\nname = \"" +
+            std::string(GetParam()) + "\"\n" + more,
+        prototype, 3);
+  }
+  // What a client makes of the server's broadcast, as it arrives.
+  static State trained(const Method& method, const State& broadcast, const Dataset& data, uint32_t client) {
+    return decode(encode(method.make_client()->train(broadcast, data, context_of(client))), "upload");
+  }
+  // What the model says of the data after four rounds of four clients that all have it.
+  static std::vector<uint16_t> learned(const Method& method, const Dataset& data) {
+    const auto server = method.make_server();
+    for (uint32_t round = 1; round <= 4; ++round) {
+      const State broadcast = server->broadcast(round);
+      for (uint32_t client = 0; client < 4; ++client)
+        server->accept(client, trained(method, broadcast, data, 10 * round + client));
+      server->finish_round(round);
+    }
+    ThreadPool pool(1);
+    return predict(*server->model(), data, pool);
+  }
+};
+
+TEST_P(NetworkMethodTest, LearnsDarkFromLight) {
+  const Dataset data = some_images(40);
+  EXPECT_EQ(learned(*method(), data), data.labels);
+}
+
+// A client with a single image, and a batch that ends with one; and the same upload every time.
+TEST_P(NetworkMethodTest, SingleImagesAndTheSameTwice) {
+  const auto fed = method();
+  const auto server = fed->make_server();
+  const State broadcast = server->broadcast(2);
+  for (const size_t count : {17u, 1u}) {
+    const State upload = trained(*fed, broadcast, some_images(count), 4);
+    EXPECT_EQ(upload, trained(*fed, broadcast, some_images(count), 4));
+    EXPECT_NO_THROW(server->accept(0, upload)) << count;
+  }
+}
+
+// A class that nobody has: no number stops being one, and what is there is learned.
+TEST_P(NetworkMethodTest, AClassAbsentEverywhere) {
+  Dataset prototype = some_images(0);
+  prototype.class_names.emplace_back("absent");
+  Dataset data = some_images(40);
+  data.class_names = prototype.class_names;
+  EXPECT_EQ(learned(*method("", prototype), data), data.labels);
+}
+
+// A rate at which float overflows within a client's round: said, and never uploaded as if it were a model.
+TEST_P(NetworkMethodTest, AnInfiniteLossIsSaidOrEveryNumberIsFinite) {
+  const auto fed = method();
+  const auto server = fed->make_server();
+  const State usual = server->broadcast(1);
+  State broadcast;
+  for (const Tensor& tensor : usual.tensors()) {
+    if (tensor.name != "learning_rate") broadcast.add(tensor);
+  }
+  broadcast.add_scalar<float>("learning_rate", 1e30f);
+  const std::string said = error_text(
+      [&] {
+        server->accept(0, trained(*fed, broadcast, some_images(40), 1));
+        server->finish_round(1);
+      },
+      Error::Kind::kFailure);
+  if (std::string(GetParam()) != "fedbat") {  // its steps are bounded
+    EXPECT_THAT(said, HasSubstr("training diverged"));
+    EXPECT_THAT(said, HasSubstr("lower client.learning_rate (now 1e+30)"));
+  }
+  const State saved = server->save();
+  for (const Tensor& tensor : saved.tensors()) {
+    for (const float number : saved.values<float>(tensor.name, tensor.shape))
+      ASSERT_TRUE(std::isfinite(number)) << tensor.name;
+  }
+}
+
+// A round that nobody answered leaves the model as it was.
+TEST_P(NetworkMethodTest, ARoundWithoutUploads) {
+  const auto server = method()->make_server();
+  const State before = server->save();
+  server->finish_round(1);
+  EXPECT_EQ(server->save(), before);
+}
+
+TEST_P(NetworkMethodTest, SavedAndRestored) {
+  const auto fed = method();
+  const auto server = fed->make_server();
+  server->accept(0, trained(*fed, server->broadcast(1), some_images(9), 1));
+  server->finish_round(1);
+  const auto other = fed->make_server();
+  other->restore(decode(encode(server->save()), "saved"));
+  EXPECT_EQ(other->broadcast(2), server->broadcast(2));
+  EXPECT_EQ(other->model()->state(), server->model()->state());
+}
+
+// In the last round two of five clients send their dense layer turned round and a thousand times as large,
+// claimed for a million samples. The mean is theirs; the median hardly notices.
+TEST_P(NetworkMethodTest, AHostileMinority) {
+  const Dataset data = some_images(40);
+  ThreadPool pool(1);
+  const auto right = [&](const std::string& more) {
+    const auto fed = method(more);
+    const auto server = fed->make_server();
+    for (uint32_t round = 1; round <= 4; ++round) {
+      const State broadcast = server->broadcast(round);
+      for (uint32_t client = 0; client < 5; ++client) {
+        const State upload = trained(*fed, broadcast, data, 10 * round + client);
+        const bool hostile = round == 4 && client >= 3;
+        State sent;
+        for (Tensor tensor : upload.tensors()) {
+          if (hostile && tensor.name == "dense.weights") {
+            if (tensor.dtype == Dtype::kU8) {  // signs
+              for (uint8_t& bits : tensor.bytes) bits = static_cast<uint8_t>(~bits);
+            } else {
+              std::vector<float> numbers = upload.values<float>(tensor.name, tensor.shape);
+              for (float& number : numbers) number *= -1000;
+              const auto* first = reinterpret_cast<const uint8_t*>(numbers.data());
+              tensor.bytes.assign(first, first + numbers.size() * sizeof(float));
+            }
+          }
+          if (hostile && tensor.name == "samples") tensor.bytes = {0x40, 0x42, 0x0f, 0};  // 1,000,000
+          sent.add(tensor);
+        }
+        server->accept(client, sent);
+      }
+      server->finish_round(round);
+    }
+    const std::vector<uint16_t> said = predict(*server->model(), data, pool);
+    return std::inner_product(said.begin(), said.end(), data.labels.begin(), size_t{0}, std::plus<>(),
+                              std::equal_to<>());
+  };
+  if (std::string(GetParam()) != "fedbat") {  // one bit a weight: no round can do so much harm
+    EXPECT_LE(right(""), 20u);                // of 40: no better than one class for all
+  }
+  EXPECT_GE(right("[federation]\ncombine = \"median\"\n"), 38u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Methods, NetworkMethodTest, testing::Values("fedavg", "fedbnn", "fedbat", "fedmud"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+}  // namespace
+}  // namespace bitfed
