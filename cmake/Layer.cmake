@@ -27,7 +27,7 @@ function(bitfed_layer name)
   if(ARG_SMALL)
     target_compile_options(bitfed_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
     list(TRANSFORM ARG_FAST PREPEND ${PROJECT_SOURCE_DIR}/bitfed/${name}/)
-    set_source_files_properties(${ARG_FAST} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O2>)
+    set_source_files_properties(${ARG_FAST} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
   endif()
   set(BITFED_LAYERS ${BITFED_LAYERS} ${name} CACHE INTERNAL "")
 endfunction()
@@ -40,10 +40,10 @@ function(bitfed_isa_flags)
   # The plain loops are for reference; unrolled they would be half of a device's program.
   set_source_files_properties(${nn}/scalar.cc PROPERTIES COMPILE_OPTIONS "-Os")
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    set_source_files_properties(${isa}/avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mbmi;-mbmi2;-mpopcnt;-mlzcnt")
+    set_source_files_properties(${isa}/avx2.cc PROPERTIES COMPILE_OPTIONS "$<$<CONFIG:Release>:-O3>;-mavx2;-mbmi;-mbmi2;-mpopcnt;-mlzcnt")
     # GCC 12 takes the deliberately undefined operands in its own AVX-512 intrinsics for mistakes.
     set_source_files_properties(${isa}/avx512.cc PROPERTIES COMPILE_OPTIONS
-      "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vpopcntdq;-mbmi;-mbmi2;-mpopcnt;-mlzcnt;-Wno-uninitialized;-Wno-maybe-uninitialized")
+      "$<$<CONFIG:Release>:-O3>;-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vpopcntdq;-mbmi;-mbmi2;-mpopcnt;-mlzcnt;-Wno-uninitialized;-Wno-maybe-uninitialized")
     set_source_files_properties(${nn}/avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma")
     set_source_files_properties(${nn}/avx512.cc PROPERTIES COMPILE_OPTIONS
       "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mfma;-Wno-uninitialized;-Wno-maybe-uninitialized")

@@ -118,6 +118,9 @@ class Coordinator : public Transport {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static double seconds_since(Clock::time_point begin) {
+    return std::chrono::duration<double>(Clock::now() - begin).count();
+  }
 
   struct Connection {
     uint64_t id = 0;
