@@ -169,6 +169,13 @@ void Coordinator::closed(Peer& peer, bool cleanly) {
   wake_.notify_all();
 }
 
+// A client that sends a byte now and then is not silent, and holds its place all the same.
+bool Coordinator::is_too_slow(const Connection& connection) const {
+  const auto size = static_cast<double>(connection.incoming->size());
+  return seconds_since(connection.incoming_since) >
+         options_.silence_seconds + size / options_.least_bytes_a_second;
+}
+
 void Coordinator::sweep(const std::function<bool(const Peer&)>& is_welcome) {
   const std::lock_guard lock(mutex_);
   std::erase_if(allowances_, [](const auto& entry) { return entry.second.is_full(Clock::now()); });
@@ -186,8 +193,8 @@ void Coordinator::sweep(const std::function<bool(const Peer&)>& is_welcome) {
         fault("silent", connection, "a connection that says nothing");
         connection.ending = true;
         peer->cut();
-      } else if (connection.incoming && silent > options_.silence_seconds) {
-        fault("silent", connection, "an update that does not go on");
+      } else if (connection.incoming && (silent > options_.silence_seconds || is_too_slow(connection))) {
+        fault("silent", connection, "an update that does not go on, or hardly");
         connection.ending = true;
         peer->cut();
       }
@@ -332,6 +339,7 @@ void Coordinator::offered(Peer& peer, Connection& connection) {
   }
   if (waiting_bytes_ > 0 && waiting_bytes_ + offer.size() > options_.most_waiting_bytes) return;
   connection.incoming.emplace(offer.size(), offer.sha256(), options_.most_update_bytes);
+  connection.incoming_since = Clock::now();
   waiting_bytes_ += offer.size();
   allowance_of(connection.name)
       .grant(2 + static_cast<double>(offer.size() / kLeastChunk));  // with this offer

@@ -65,7 +65,8 @@ struct CoordinatorOptions {
   uint64_t most_waiting_bytes = uint64_t{1} << 30;  // of all updates that are on their way in
   AllowanceOptions allowance;                       // of every client
   double hello_seconds = 30;                        // a connection that has said nothing by then is cut
-  double silence_seconds = 60;                      // so is an update that does not go on
+  double silence_seconds = 60;                      // so is an update that does not go on,
+  double least_bytes_a_second = 16;                 // or comes slower than this: half of a radio of 300 bit/s
   std::function<bool()> stop;
 };
 
@@ -133,6 +134,7 @@ class Coordinator : public Transport {
     Clock::time_point last_heard;
     std::unique_ptr<v1::Offer> offer;  // waits for its verdict, or for its bytes
     std::optional<Incoming> incoming;
+    Clock::time_point incoming_since;
     bool told_result = false;
   };
   struct Arrival {
@@ -165,6 +167,7 @@ class Coordinator : public Transport {
   bool is_over(size_t chosen, Clock::time_point begin) const;
   void check_failure();
   size_t ready_count() const;
+  bool is_too_slow(const Connection& connection) const;
   bool may_speak(Peer& peer, Connection& connection);
   Allowance& allowance_of(const std::string& name);
   void guard(Peer& peer, const std::function<void()>& body);

@@ -526,6 +526,26 @@ TEST_F(CoordinatorTest, SilenceIsCut) {
   EXPECT_EQ(idle.ending(), Ending::kRefused);
 }
 
+// One that sends a byte now and then is cut, too.
+TEST_F(CoordinatorTest, ADripIsCut) {
+  options_.silence_seconds = 0.3;
+  options_.least_bytes_a_second = 1000;
+  start();
+  FakePeer drip;
+  connect(drip, "ann", 0);
+  begin(1, {0});
+  drip.next();
+  const std::string update(90, 'x');
+  EXPECT_EQ(verdict(drip, offer(1, update)).kind(), Verdict::WANTED);
+  for (int i = 0; i < 60 && !drip.was_cut(); ++i) {
+    send_chunk(drip, "x");
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    coordinator_->sweep([](const Peer&) { return true; });
+  }
+  EXPECT_TRUE(drip.was_cut());
+  stop_ = true;
+}
+
 // A client that offers what nobody wants is cut off, also when it comes back; the others' round goes on.
 TEST_F(CoordinatorTest, AFloodIsCutOff) {
   options_.allowance = {.most = 10, .a_second = 0};
