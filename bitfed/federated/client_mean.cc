@@ -1,10 +1,11 @@
 #include "bitfed/federated/client_mean.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <numeric>
-#include <utility>
 
 namespace bitfed {
 namespace {
@@ -34,15 +35,17 @@ Combining read_combining(const Config& recipe) {
 }
 
 // The sum runs in one order, in double precision: the same on every machine.
-void ClientMean::shorten(const Numbers& start, Numbers* numbers) const {
+void ClientMean::shorten(const Numbers& start, Numbers* numbers) {
   double square = 0;
   for (size_t t = 0; t < start.size(); ++t) {
+    if (!learned_[t]) continue;
     for (size_t i = 0; i < start[t].size(); ++i) {
       const double change = static_cast<double>((*numbers)[t][i]) - start[t][i];
       square += change * change;
     }
   }
   const double norm = std::sqrt(square);
+  lengths_.push_back(norm);
   if (norm <= combining_.norm_bound) return;
   const double factor = combining_.norm_bound / norm;
   for (size_t t = 0; t < start.size(); ++t) {
@@ -54,7 +57,7 @@ void ClientMean::shorten(const Numbers& start, Numbers* numbers) const {
 }
 
 void ClientMean::add(uint32_t client, Numbers numbers, uint32_t samples, const Numbers& start) {
-  assert(numbers.size() == start.size() && samples > 0);
+  assert(numbers.size() == start.size() && numbers.size() == learned_.size() && samples > 0);
   samples = std::min(samples, combining_.most_samples);
   if (combining_.norm_bound > 0) shorten(start, &numbers);
   if (combining_.kind == Combining::Kind::kMean) {
@@ -93,8 +96,23 @@ Numbers ClientMean::take() {
   } else {
     result = middle();
   }
-  *this = ClientMean(combining_);
+  std::vector<double> lengths = std::move(lengths_);
+  std::sort(lengths.begin(), lengths.end());
+  *this = ClientMean(combining_, std::move(learned_));
+  last_lengths_ = std::move(lengths);
   return result;
+}
+
+std::vector<std::string> ClientMean::notes() const {
+  if (last_lengths_.empty()) return {};
+  const auto beyond = last_lengths_.end() -
+                      std::upper_bound(last_lengths_.begin(), last_lengths_.end(), combining_.norm_bound);
+  return {
+      fmt::format("norm bound {}: in the last round {} of {} changes were shortened; they were {:.4g} to "
+                  "{:.4g} long, {:.4g} in "
+                  "the median",
+                  combining_.norm_bound, beyond, last_lengths_.size(), last_lengths_.front(),
+                  last_lengths_.back(), last_lengths_[last_lengths_.size() / 2])};
 }
 
 }  // namespace bitfed

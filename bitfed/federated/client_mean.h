@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "bitfed/base/config.h"
@@ -31,7 +33,10 @@ using Numbers = std::vector<std::vector<float>>;  // a model's, tensor by tensor
 // for one model; median and trimmed mean need all clients' at once.
 class ClientMean {
  public:
-  explicit ClientMean(const Combining& combining) : combining_(combining) {}
+  // `learned`: of each tensor, whether its change counts for the length that the norm bound bounds. Gathered
+  // statistics do not, since variances would drown the weights; they are shortened with the rest.
+  ClientMean(const Combining& combining, std::vector<bool> learned)
+      : combining_(combining), learned_(std::move(learned)) {}
 
   // `start`: what the client began the round with. `numbers` must have its shape and be such as
   // ExactMean::fits; `samples` is at least 1. An input_error leaves everything as it was.
@@ -41,14 +46,19 @@ class ClientMean {
   uint64_t samples() const { return samples_; }
   // Of one client at least; begins anew.
   Numbers take();
+  // Where there is a norm bound: how long the changes were that were taken last, to choose one by.
+  std::vector<std::string> notes() const;
 
  private:
-  void shorten(const Numbers& start, Numbers* numbers) const;
+  void shorten(const Numbers& start, Numbers* numbers);
   Numbers middle() const;
 
   Combining combining_;
+  std::vector<bool> learned_;
   std::vector<ExactMean> means_;
   std::map<uint32_t, Numbers> all_;
+  std::vector<double> lengths_;       // of the changes, as they came
+  std::vector<double> last_lengths_;  // those of the last take(), sorted
   size_t clients_ = 0;
   uint64_t samples_ = 0;
 };

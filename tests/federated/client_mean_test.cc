@@ -17,9 +17,10 @@ using ::testing::HasSubstr;
 using Kind = Combining::Kind;
 
 const Numbers kZero = {{0, 0}, {0}};
+const std::vector<bool> kBoth = {true, true};
 
 TEST(ClientMeanTest, MeanBySamples) {
-  ClientMean mean({});
+  ClientMean mean({}, kBoth);
   mean.add(7, {{1, 2}, {3}}, 3, kZero);
   mean.add(2, {{5, 2}, {-1}}, 1, kZero);
   EXPECT_EQ(mean.clients(), 2u);
@@ -30,14 +31,14 @@ TEST(ClientMeanTest, MeanBySamples) {
 }
 
 TEST(ClientMeanTest, ClaimedSamplesAreBounded) {
-  ClientMean mean({.most_samples = 10});
+  ClientMean mean({.most_samples = 10}, kBoth);
   mean.add(0, {{0, 0}, {0}}, 10, kZero);
   mean.add(1, {{4, 4}, {4}}, 4000000000u, kZero);
   EXPECT_EQ(mean.take(), (Numbers{{2, 2}, {2}}));
 }
 
 TEST(ClientMeanTest, MedianOfOddAndEven) {
-  ClientMean median({.kind = Kind::kMedian});
+  ClientMean median({.kind = Kind::kMedian}, kBoth);
   median.add(0, {{1, 5}, {9}}, 1, kZero);
   median.add(1, {{2, -5}, {9}}, 1000000, kZero);
   median.add(2, {{30, 0}, {8}}, 1, kZero);
@@ -50,18 +51,29 @@ TEST(ClientMeanTest, MedianOfOddAndEven) {
 }
 
 TEST(ClientMeanTest, TrimmedByHand) {
-  ClientMean trimmed({.kind = Kind::kTrimmedMean, .trim = 0.25});
+  ClientMean trimmed({.kind = Kind::kTrimmedMean, .trim = 0.25}, {true});
   const float values[] = {1e6f, 1, 2, 3, -1e6f, 4, 5, 6};  // two go at each end: 2, 3, 4, 5 stay
   for (uint32_t client = 0; client < 8; ++client) trimmed.add(client, {{values[client]}}, 1, {{0}});
   EXPECT_EQ(trimmed.take(), (Numbers{{3.5f}}));
 }
 
 TEST(ClientMeanTest, AChangeIsShortenedInItsDirection) {
-  ClientMean mean({.norm_bound = 5});
+  ClientMean mean({.norm_bound = 5}, kBoth);
   mean.add(0, {{31, 1}, {41}}, 1, {{1, 1}, {1}});  // 30 and 40: a length of 50
   EXPECT_EQ(mean.take(), (Numbers{{4, 1}, {5}}));
+  ClientMean statistics({.norm_bound = 3}, {true, false});
+  statistics.add(0, {{31, 1}, {41}}, 1, {{1, 1}, {1}});  // 30 counts, 40 goes with it
+  EXPECT_EQ(statistics.take(), (Numbers{{4, 1}, {5}}));
   mean.add(0, {{4, 1}, {5}}, 1, {{1, 1}, {1}});  // of length 5: as it is
   EXPECT_EQ(mean.take(), (Numbers{{4, 1}, {5}}));
+  mean.add(0, {{4, 1}, {5}}, 1, {{1, 1}, {1}});
+  mean.add(1, {{1, 1}, {2}}, 1, {{1, 1}, {1}});
+  mean.add(2, {{11, 1}, {1}}, 1, {{1, 1}, {1}});
+  mean.take();
+  EXPECT_THAT(mean.notes(),
+              ElementsAre("norm bound 5: in the last round 1 of 3 changes were shortened; they were 1 to "
+                          "10 long, 5 in the median"));
+  EXPECT_THAT(ClientMean({}, kBoth).notes(), ElementsAre());
 }
 
 // With fewer than half of the clients hostile, every number lies between two honest ones.
@@ -69,7 +81,7 @@ TEST(ClientMeanTest, AHostileMinorityMovesTheMeanAndNotTheMedian) {
   RandomStream random({1, "hostile"});
   const size_t numbers = 200;
   for (const Kind kind : {Kind::kMean, Kind::kMedian, Kind::kTrimmedMean}) {
-    ClientMean combined({.kind = kind, .trim = 0.4});
+    ClientMean combined({.kind = kind, .trim = 0.4}, {true});
     std::vector<float> least(numbers, 1e9f);
     std::vector<float> most(numbers, -1e9f);
     for (uint32_t client = 0; client < 10; ++client) {
@@ -99,7 +111,7 @@ TEST(ClientMeanTest, OrderCannotMatter) {
   }
   for (const Kind kind : {Kind::kMean, Kind::kMedian, Kind::kTrimmedMean}) {
     const auto combined = [&] {
-      ClientMean mean({.kind = kind, .trim = 0.2, .norm_bound = 3});
+      ClientMean mean({.kind = kind, .trim = 0.2, .norm_bound = 3}, {true});
       for (const auto& [client, values] : clients)
         mean.add(client, {values}, client + 1, {std::vector<float>(30)});
       return mean.take();
@@ -111,7 +123,7 @@ TEST(ClientMeanTest, OrderCannotMatter) {
 }
 
 TEST(ClientMeanTest, TooManySamplesAreRefusedAndLeaveItAsItWas) {
-  ClientMean mean({});
+  ClientMean mean({}, {true});
   const Numbers large = {{ExactMean::kLargest}};
   for (uint32_t client = 0; client < 256; ++client) mean.add(client, large, UINT32_MAX, {{0}});
   EXPECT_THAT(error_text([&] { mean.add(256, {{1}}, UINT32_MAX, {{0}}); }), HasSubstr("sum up to more than"));

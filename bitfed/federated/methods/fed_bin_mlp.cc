@@ -177,7 +177,7 @@ class Server : public ServerHalf {
       : recipe_(std::move(recipe)),
         ranges_(recipe_.ranges, recipe_.shape.widths.front()),
         global_(initial_parameters(recipe_.shape, RandomStream({recipe_.seed, "mlp"}))),
-        mean_(recipe_.combining) {}
+        mean_(recipe_.combining, {true, true, false, false}) {}
 
   bool needs_preparation() const override { return scaling_.factor.empty(); }
 
@@ -216,6 +216,8 @@ class Server : public ServerHalf {
     add_parameters(global_, MlpPrecision::kFloats, &state);
     return state;
   }
+
+  std::vector<std::string> notes() const override { return mean_.notes(); }
 
   void restore(const State& saved) override {
     if (saved.has("scaling")) scaling_ = read_scaling(saved, recipe_.shape.widths.front());

@@ -161,6 +161,13 @@ class Client : public ClientHalf {
   Recipe recipe_;
 };
 
+// Of each parameter, whether it is learned, and not gathered.
+std::vector<bool> learned(Network& network) {
+  std::vector<bool> result;
+  for (const Parameter* parameter : network.parameters()) result.push_back(!parameter->statistic);
+  return result;
+}
+
 class Server : public ServerHalf {
  public:
   Server(const NetworkMethod& method, const Recipe& recipe)
@@ -168,7 +175,7 @@ class Server : public ServerHalf {
         recipe_(recipe),
         network_(method.make(1, RandomStream({recipe.seed, "network"}))),
         global_(parameters_of(network_)),
-        mean_(recipe.combining) {
+        mean_(recipe.combining, learned(network_)) {
     if (method_.settle) method_.settle(&global_);
   }
 
@@ -212,7 +219,11 @@ class Server : public ServerHalf {
 
   void restore(const State& saved) override { global_ = read_parameters(network_.parameters(), saved); }
 
-  std::vector<std::string> notes() const override { return method_.notes; }
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> notes = mean_.notes();
+    notes.insert(notes.begin(), method_.notes.begin(), method_.notes.end());
+    return notes;
+  }
 
  private:
   NetworkMethod method_;
