@@ -1,9 +1,10 @@
 // Predictions of deployed binary networks, one core: CNN4 on images of 32 x 32 x 3, in batches of 64 and one
 // by one; a convolution of 3 x 3 from 128 to 128 channels on 16 x 16 pixels (with its pool), beside the same
-// in floats.
+// in floats, ours and Eigen's.
 
 #include <benchmark/benchmark.h>
 
+#include "benchmarks/eigen_convolution.h"
 #include "bitfed/bits/bit_matrix.h"
 #include "bitfed/nn/binary_kernels.h"
 #include "bitfed/nn/convolution.h"
@@ -101,6 +102,18 @@ void float_convolution(benchmark::State& state) {
   count_convolution(state);
 }
 BENCHMARK(float_convolution)->Name("convolution-float")->Unit(benchmark::kMicrosecond);
+
+#ifdef BITFED_EIGEN
+void eigen_convolution(benchmark::State& state) {
+  EigenConvolution convolution(1, kSide, kChannels, kChannels);
+  for (auto _ : state) {
+    convolution.forward();
+    benchmark::DoNotOptimize(convolution.any_output());
+  }
+  count_convolution(state);
+}
+BENCHMARK(eigen_convolution)->Name("eigen-convolution-float")->Unit(benchmark::kMicrosecond);
+#endif
 
 }  // namespace
 }  // namespace bitfed

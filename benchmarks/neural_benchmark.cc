@@ -1,9 +1,13 @@
 // A training step of the perceptron 14-64-32-16-6 on a batch of 32, as a gateway takes it, and predictions of
 // the trained model, each beside the same by the plain loops, that is on the level "scalar"; training steps
-// of CNN4, real and with rotated binary weights, and the rotation itself.
+// of CNN4, real and with rotated binary weights, and the rotation itself; the convolutions of a step in
+// Eigen.
 
 #include <benchmark/benchmark.h>
 
+#include <array>
+
+#include "benchmarks/eigen_convolution.h"
 #include "bitfed/bits/kernels.h"
 #include "bitfed/nn/mlp_model.h"
 #include "bitfed/nn/mlp_trainer.h"
@@ -116,6 +120,34 @@ BENCHMARK_CAPTURE(train_network, resnet10, "resnet10", false)
 BENCHMARK_CAPTURE(train_network, resnet10_rotated, "resnet10", true)
     ->Name("resnet10-rotated")
     ->Unit(benchmark::kMillisecond);
+
+#ifdef BITFED_EIGEN
+// What a step of CNN4 comes to in plain Eigen, convolutions alone: neither norms nor activations, pools, the
+// dense layer or the descent.
+void eigen_cnn4(benchmark::State& state) {
+  constexpr size_t kImages = 64;
+  std::vector<std::unique_ptr<EigenConvolution>> layers;
+  for (const auto& [side, inputs, outputs] :
+       {std::array<size_t, 3>{28, 1, 32}, {14, 32, 64}, {7, 64, 128}, {3, 128, 256}})
+    layers.push_back(std::make_unique<EigenConvolution>(kImages, side, inputs, outputs));
+  for (auto _ : state) {
+    for (const auto& layer : layers) layer->forward();
+    for (size_t i = layers.size(); i-- > 0;) layers[i]->backward(i > 0);
+    benchmark::DoNotOptimize(layers[0]->any_output());
+  }
+  state.counters["steps_per_second"] =
+      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+BENCHMARK(eigen_cnn4)->Name("eigen-cnn4-convolutions")->Unit(benchmark::kMillisecond);
+#endif
+
+// Rotated CNN4 by two threads, each a client of its own, as a federation does it: steps a second of both.
+BENCHMARK_CAPTURE(train_network, cnn4_rotated_pair, "cnn4", true)
+    ->Name("cnn4-rotated-clients")
+    ->Unit(benchmark::kMillisecond)
+    ->Threads(1)
+    ->Threads(2)
+    ->UseRealTime();
 
 // The three iterations of the rotation at the start of an epoch, all layers.
 void rotate_network(benchmark::State& state, const char* name) {

@@ -73,7 +73,7 @@ void Coordinator::run_round(uint32_t round, const Bytes& broadcast, const std::v
   const size_t chosen = begun_with ? begun_with->size() : clients.size();
   const auto begin = Clock::now();
   std::unique_lock lock(mutex_);
-  current_.emplace();
+  current_ = Round();
   current_->round = round;
   current_->broadcast = std::make_shared<const Bytes>(broadcast);
   current_->sha256 = sha256_hex(broadcast);
