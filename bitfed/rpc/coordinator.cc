@@ -107,6 +107,21 @@ void Coordinator::refused(const std::string& address, const std::string& text) {
   }
 }
 
+void Coordinator::handshake_failed(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  // Anybody can do this without end: all are counted, and some are in the log.
+  if (!allowance_of("").take(Clock::now())) {
+    ++counts_["handshake"];
+    return;
+  }
+  try {
+    fault("handshake", Connection(), text);
+  } catch (...) {
+    failure_ = std::current_exception();
+    wake_.notify_all();
+  }
+}
+
 void Coordinator::received(Peer& peer, const FromClient& message) {
   const std::lock_guard lock(mutex_);
   const auto found = connections_.find(&peer);

@@ -99,6 +99,8 @@ class Coordinator : public Transport {
   void opened(Peer& peer, const std::string& name, const std::string& address);
   // One has come and gone: its certificate was not welcome.
   void refused(const std::string& address, const std::string& text);
+  // One did not get so far: no certificate, a foreign or expired one, noise.
+  void handshake_failed(const std::string& text);
   void received(Peer& peer, const v1::FromClient& message);
   // `cleanly`: the client has said that it is done.
   void closed(Peer& peer, bool cleanly);

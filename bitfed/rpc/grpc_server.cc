@@ -1,8 +1,12 @@
 #include "bitfed/rpc/grpc_server.h"
 
+#include <fmt/format.h>
+#include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <mutex>
+#include <string_view>
 #include <thread>
 
 #include "bitfed/base/error.h"
@@ -170,10 +174,44 @@ class Service : public v1::Federation::CallbackService {
   CertificateCheck* check_;
 };
 
+// gRPC tells of handshakes that fail in its own log and nowhere else, without the address: from there to
+// ours. That log is one for the whole process.
+class HandshakeLog {
+ public:
+  explicit HandshakeLog(Coordinator& coordinator) {
+    const std::lock_guard lock(mutex_);
+    coordinator_ = &coordinator;
+    gpr_set_log_function(hear);
+  }
+  ~HandshakeLog() {
+    const std::lock_guard lock(mutex_);
+    coordinator_ = nullptr;
+  }
+  HandshakeLog(const HandshakeLog&) = delete;
+  HandshakeLog& operator=(const HandshakeLog&) = delete;
+
+ private:
+  static void hear(gpr_log_func_args* line) {
+    const std::string_view text = line->message;
+    if (!text.starts_with("Handshake failed")) {
+      // Of connections that were still shaking hands when the server ended there may be thousands.
+      const bool ending = text.find("Listener stopped serving") != std::string_view::npos;
+      if (line->severity == GPR_LOG_SEVERITY_ERROR && !ending) fmt::print(stderr, "gRPC: {}\n", text);
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (coordinator_ != nullptr) coordinator_->handshake_failed("TLS: " + std::string(text));
+  }
+
+  static inline std::mutex mutex_;
+  static inline Coordinator* coordinator_ = nullptr;
+};
+
 class Server : public GrpcServer {
  public:
   Server(const std::string& listen, const ServerTrust& trust, Coordinator& coordinator)
       : coordinator_(coordinator),
+        handshakes_(coordinator),
         check_(trust.plaintext ? nullptr : std::make_unique<CertificateCheck>(trust)),
         service_(coordinator, check_.get()) {
     if (trust.plaintext) require_loopback(listen);
@@ -226,6 +264,7 @@ class Server : public GrpcServer {
   }
 
   Coordinator& coordinator_;
+  HandshakeLog handshakes_;
   std::unique_ptr<CertificateCheck> check_;
   Service service_;
   int port_ = 0;
