@@ -179,13 +179,13 @@ class Service : public v1::Federation::CallbackService {
 class HandshakeLog {
  public:
   explicit HandshakeLog(Coordinator& coordinator) {
-    const std::lock_guard lock(mutex_);
-    coordinator_ = &coordinator;
+    const std::lock_guard lock(mutex);
+    hearer = &coordinator;
     gpr_set_log_function(hear);
   }
   ~HandshakeLog() {
-    const std::lock_guard lock(mutex_);
-    coordinator_ = nullptr;
+    const std::lock_guard lock(mutex);
+    hearer = nullptr;
   }
   HandshakeLog(const HandshakeLog&) = delete;
   HandshakeLog& operator=(const HandshakeLog&) = delete;
@@ -199,12 +199,12 @@ class HandshakeLog {
       if (line->severity == GPR_LOG_SEVERITY_ERROR && !ending) fmt::print(stderr, "gRPC: {}\n", text);
       return;
     }
-    const std::lock_guard lock(mutex_);
-    if (coordinator_ != nullptr) coordinator_->handshake_failed("TLS: " + std::string(text));
+    const std::lock_guard lock(mutex);
+    if (hearer != nullptr) hearer->handshake_failed("TLS: " + std::string(text));
   }
 
-  static inline std::mutex mutex_;
-  static inline Coordinator* coordinator_ = nullptr;
+  static inline std::mutex mutex;
+  static inline Coordinator* hearer = nullptr;
 };
 
 class Server : public GrpcServer {

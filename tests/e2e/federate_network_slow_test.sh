@@ -1,5 +1,5 @@
 #!/bin/bash
-# Server and clients on hosts of their own (network namespaces), between them 200 ms there and back, 5 % of all packets lost,
+# Server and clients on hosts of their own (network namespaces), between them 200 ms each way, 5 % of all packets lost,
 # and a partition of 30 s in mid-round. Needs root.
 #   federate_network_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
@@ -15,7 +15,7 @@ cleanup() {
 trap cleanup EXIT
 { [ "$(id -u)" = 0 ] && [ -e /dev/net/tun ] && command -v ip >/dev/null && ip netns add ${prefix}s 2>/dev/null &&
   ip netns add ${prefix}c; } || { echo "skipped: no network namespaces here"; exit 77; }
-python3 "$2/tests/e2e/lossy_link.py" ${prefix}s 10.77.0.1/24 ${prefix}c 10.77.0.2/24 0.1 0.05 >link.out 2>link.err &
+python3 "$2/tests/e2e/lossy_link.py" ${prefix}s 10.77.0.1/24 ${prefix}c 10.77.0.2/24 0.2 0.05 >link.out 2>link.err &
 started+=($!)
 tries=0
 until grep -q ready link.out; do
