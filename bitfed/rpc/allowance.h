@@ -25,13 +25,15 @@ class Allowance {
     left_ -= 1;
     return true;
   }
-  // For messages that were asked for, however many that makes.
-  void grant(double messages) { left_ += messages; }
+  // A message turned out to be of use.
+  void give_back(Time now) {
+    left_ = std::min(options_.most, left(now) + 1);
+    at_ = now;
+  }
   bool is_full(Time now) const { return left(now) >= options_.most; }
 
  private:
   double left(Time now) const {
-    if (left_ >= options_.most) return left_;
     return std::min(options_.most,
                     left_ + std::chrono::duration<double>(now - at_).count() * options_.a_second);
   }

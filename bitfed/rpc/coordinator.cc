@@ -133,7 +133,12 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
       throw input_error("found another message, expected hello first");
     if (connection.name.empty()) connection.name = message.hello().name();
     check_name(connection.name);
-    if (!may_speak(peer, connection)) return;
+    const bool asked_for = message.message_case() == FromClient::kChunk && connection.free_chunks > 0;
+    if (asked_for) {
+      --connection.free_chunks;
+    } else if (!may_speak(peer, connection)) {
+      return;
+    }
     if (message.has_hello()) {
       hello(peer, connection, message.hello());
       return;
@@ -356,8 +361,7 @@ void Coordinator::offered(Peer& peer, Connection& connection) {
   connection.incoming.emplace(offer.size(), offer.sha256(), options_.most_update_bytes);
   connection.incoming_since = Clock::now();
   waiting_bytes_ += offer.size();
-  allowance_of(connection.name)
-      .grant(2 + static_cast<double>(offer.size() / kLeastChunk));  // with this offer
+  connection.free_chunks = 1 + offer.size() / kLeastChunk;
   verdict(peer, offer, Verdict::WANTED, "");
 }
 

@@ -137,6 +137,7 @@ class Coordinator : public Transport {
     std::unique_ptr<v1::Offer> offer;  // waits for its verdict, or for its bytes
     std::optional<Incoming> incoming;
     Clock::time_point incoming_since;
+    uint64_t free_chunks = 0;  // that the update may still come in at no expense
     bool told_result = false;
   };
   struct Arrival {

@@ -145,6 +145,7 @@ void Coordinator::take(std::deque<Arrival> arrivals, const std::function<void(Cl
       ++current_->answered;
       ++counts_["accepted"];
       last_round_[arrival.client] = round;
+      if (sender != connections_.end()) allowance_of(connection.name).give_back(Clock::now());
     }
     if (answers[i].kind == Verdict::DISCARDED)
       fault("late", connection, fmt::format("an update of round {}, which is over", arrival.offer->round()));

@@ -168,6 +168,7 @@ const Spoiler kSpoilers[] = {
      "'0.calibration'"},
     {"Infinite", [](Message& m) { m.calibration[2] = -std::numeric_limits<float>::infinity(); },
      "'0.calibration'"},
+    {"MoreThanAnySum", [](Message& m) { m.calibration[0] = 3e38f; }, "'0.calibration'"},
     {"CalibrationOfAnotherShape", [](Message& m) { m.calibration_shape = {4}; }, "'0.calibration'"},
 };
 

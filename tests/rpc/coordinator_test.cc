@@ -584,24 +584,25 @@ TEST_F(CoordinatorTest, WorkIsNoFlood) {
   EXPECT_EQ(peer.ending(), std::nullopt);
 }
 
-TEST(AllowanceTest, TakesAndFills) {
-  const Allowance::Time start;
-  const auto at = [&](double seconds) {
-    return start +
-           std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
-  };
-  Allowance allowance({.most = 2, .a_second = 0.5}, start);
-  EXPECT_TRUE(allowance.is_full(start));
-  EXPECT_TRUE(allowance.take(start));
-  EXPECT_TRUE(allowance.take(start));
-  EXPECT_FALSE(allowance.take(at(1)));
-  EXPECT_TRUE(allowance.take(at(2.5)));
-  EXPECT_FALSE(allowance.take(at(3)));
-  allowance.grant(3);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(allowance.take(at(3)));
-  EXPECT_FALSE(allowance.take(at(3)));
-  EXPECT_FALSE(allowance.is_full(at(4)));
-  EXPECT_TRUE(allowance.is_full(at(100)));
+// To be asked for a large update and hang up earns nothing: who does it over and over is cut off as well.
+TEST_F(CoordinatorTest, OffersWithoutBytesAreAFlood) {
+  options_.allowance = {.most = 20, .a_second = 0};
+  options_.most_update_bytes = uint64_t{1} << 26;
+  start();
+  begin(1, {0, 1});
+  FromClient large = offer(1, "x");
+  large.mutable_offer()->set_size(uint64_t{1} << 26);
+  bool cut = false;
+  for (int i = 0; i < 10 && !cut; ++i) {
+    FakePeer peer;
+    coordinator_->opened(peer, "ann", "address");
+    coordinator_->received(peer, hello(0));
+    coordinator_->received(peer, large);
+    cut = peer.ending() == Ending::kBusy;
+    coordinator_->closed(peer, false);
+  }
+  EXPECT_TRUE(cut);
+  stop_ = true;
 }
 
 TEST_F(CoordinatorTest, TooManyConnections) {

@@ -195,9 +195,11 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
         clause_layout(recipe.specialists[s].shape(recipe.prototype), recipe.specialists[s].booleanizer);
     const auto [actions, weights] = read_clauses(layout, held * clauses, clauses_name(s), message);
     const auto calibration = message.values<float>(calibration_name(s), {held, 2});
+    // No clauses have larger sums; larger ones could make a model of numbers that are not finite.
+    const float most = static_cast<float>(clauses) * static_cast<float>(kMaximumWeight);
     if (!std::all_of(calibration.begin(), calibration.end(),
-                     [](float mean) { return std::isfinite(mean); })) {
-      throw input_error("tensor '{}': expected finite numbers", calibration_name(s));
+                     [most](float mean) { return std::fabs(mean) <= most; })) {
+      throw input_error("tensor '{}': expected finite numbers within ±{}", calibration_name(s), most);
     }
     std::vector<ClassBank>& banks = upload.banks.emplace_back(held);
     for (size_t i = 0; i < held; ++i) {
