@@ -8,7 +8,7 @@ source "$2/tests/e2e/federate.sh"
 source "$2/tests/e2e/federate_kill.sh"
 
 # Rounds enough to be caught at work so often.
-sed -i 's/^rounds = 6/rounds = 2500/; s/^epochs = 3/epochs = 1/' people.toml
+sed -i 's/^rounds = 6/rounds = 6000/; s/^epochs = 3/epochs = 1/' people.toml
 sed -i 's/^rounds = 4/rounds = 60/; s/^epochs = 3/epochs = 20/' fedtm.toml
 sed -i 's/^epochs = 3/epochs = 2000/' one-shot.toml
 for recipe in people fedtm one-shot; do
@@ -31,7 +31,7 @@ echo "-- a disk that fills up"
 if mkdir small && mount -t tmpfs -o size=192k tmpfs small 2>/dev/null; then
   trap 'end_all; umount -l "$work/small"' EXIT
   port=$(free_port)
-  sed 's/^rounds = 2500/rounds = 40/' people.toml >short.toml
+  sed 's/^rounds = 6000/rounds = 40/' people.toml >short.toml
   "$program" run short.toml --quiet --out simulated-short >/dev/null
   dd if=/dev/zero of=small/ballast bs=1k count=60 2>/dev/null
   for number in 0 1 2 3; do join full $number --plaintext --quiet; done
