@@ -4,7 +4,9 @@
 
 namespace bitfed {
 
-// The mean of every channel over all pixels of an image.
+// The mean of every channel over all pixels of an image, added up in their order.
+void average_pixels(const float* x, size_t pixels, size_t channels, float* mean);
+
 class AveragePool : public Layer {
  public:
   AveragePool(size_t batch, const ImageShape& input);

@@ -32,11 +32,23 @@ struct SignPools {
   float* out;  // [pool][filter]
 };
 
+// Behind a convolution without a pool:
+//   out = sum * factor rounded, + offset rounded, + shortcut rounded if there is one, clipped to ±1 if it
+//   clips.
+struct SignNorms {
+  const float* factor;
+  const float* offset;
+  const float* shortcut;  // [pixel][filter], which may be `out`; null: none
+  bool clips;
+  float* out;  // [pixel][filter]
+};
+
 // The kernels of binary networks as they are deployed, one table per instruction set. All give the same bits.
 struct BinaryKernels {
   const char* name;
 
   void (*sign_pools)(const SignPatches& patches, const SignPools& pools);
+  void (*sign_norms)(const SignPatches& patches, const SignNorms& norms);
   // The sums themselves: [pixel][filter].
   void (*sign_sums)(const SignPatches& patches, float* out);
 

@@ -1,22 +1,27 @@
 #include "bitfed/nn/packed_network.h"
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
-#include <cmath>
 
-#include "bitfed/nn/binary_kernels.h"
+#include "bitfed/nn/average_pool.h"
 #include "bitfed/nn/kernels.h"
 
 namespace bitfed {
 namespace {
 
-constexpr size_t kSide = 3;
+constexpr size_t kSide = 3;  // of the stem
 
 Floats floats_of(const std::vector<float>& values) {
   Floats result(values.size());
   std::copy(values.begin(), values.end(), result.data());
   return result;
+}
+
+Matrix matrix_of(const std::vector<float>& values, size_t columns) {
+  Matrix matrix(values.size() / columns, columns);
+  for (size_t row = 0; row < matrix.rows; ++row)
+    std::copy_n(values.data() + row * columns, columns, matrix.row(row));
+  return matrix;
 }
 
 }  // namespace
@@ -26,81 +31,81 @@ PackedNetwork::PackedNetwork(const Numbers& numbers)
       width_(numbers.width),
       channels_(numbers.channels),
       classes_(numbers.classes),
-      inputs_(numbers.inputs) {
-  size_t filters = numbers.blocks[0].norm.factor.size();
-  first_.weights = Matrix(kSide * kSide * channels_, filters);
-  std::copy(numbers.blocks[0].signs.begin(), numbers.blocks[0].signs.end(), first_.weights.values.data());
-  first_.factor = floats_of(numbers.blocks[0].norm.factor);
-  first_.offset = floats_of(numbers.blocks[0].norm.offset);
+      inputs_(numbers.inputs),
+      stem_(matrix_of(numbers.stem, numbers.stem_norm.factor.size())),
+      stem_factor_(floats_of(numbers.stem_norm.factor)),
+      stem_offset_(floats_of(numbers.stem_norm.offset)),
+      factor_(floats_of(numbers.norm.factor)),
+      offset_(floats_of(numbers.norm.offset)),
+      dense_(matrix_of(numbers.dense, numbers.classes)),
+      bias_(floats_of(numbers.bias)) {
   for (size_t y = 0; y < 2; ++y) {
     for (size_t x = 0; x < width_; ++x)
-      first_.places.push_back(static_cast<uint32_t>((y * (width_ + 2) + x) * channels_));
+      stem_places_.push_back(static_cast<uint32_t>((y * (width_ + 2) + x) * channels_));
   }
-  size_t height = height_ / 2;
-  size_t width = width_ / 2;
-  for (size_t i = 1; i < numbers.blocks.size(); ++i) {
-    SignBlock block = make_sign_block(numbers.blocks[i], height, width, filters);
-    filters = block.filters.count();
-    blocks_.push_back(std::move(block));
-    height /= 2;
-    width /= 2;
+  if (numbers.residual.empty()) {
+    make_pooled(numbers);
+  } else {
+    make_residual(numbers);
   }
-  dense_ = Matrix(height * width * filters, classes_);
-  for (size_t row = 0; row < dense_.rows; ++row)
-    std::copy_n(numbers.dense.data() + row * classes_, classes_, dense_.row(row));
 }
 
-PackedNetwork::SignBlock PackedNetwork::make_sign_block(const Block& block, size_t height, size_t width,
-                                                        size_t channels) const {
-  const size_t filters = block.norm.factor.size();
-  SignBlock result;
-  result.height = height;
-  result.width = width;
-  result.channels = channels;
-  result.filters = SignFilters({}, channels, filters);
-  result.factor = Floats(filters);
-  result.offset = floats_of(block.norm.offset);
-  Floats weights(kSide * kSide * channels);
-  for (size_t filter = 0; filter < filters; ++filter) {
-    // Turned about, a filter gives the negative of its sums: exact, as is the product with the negative
-    // factor.
-    const float turn = block.norm.factor[filter] < 0 ? -1.0f : 1.0f;
-    result.factor[filter] = std::fabs(block.norm.factor[filter]);
-    for (size_t i = 0; i < weights.size(); ++i) weights[i] = turn * block.signs[i * filters + filter];
-    result.filters.set(filter, weights.data());
+void PackedNetwork::make_pooled(const Numbers& numbers) {
+  size_t height = height_ / 2;
+  size_t width = width_ / 2;
+  size_t channels = filters();
+  for (const PackedConvolution::Numbers& block : numbers.pooled) {
+    const PackedConvolution& made =
+        pooled_.emplace_back(block, height, width, channels, PackedConvolution::Order::kPools);
+    height = made.height();
+    width = made.width();
+    channels = made.filters();
   }
-  for (size_t y = 0; y + 1 < height; y += 2) {
-    for (size_t x = 0; x + 1 < width; x += 2) {
-      for (size_t corner = 0; corner < 4; ++corner) {
-        const size_t at_y = y + corner / 2;
-        const size_t at_x = x + corner % 2;
-        result.places.push_back(static_cast<uint32_t>(at_y * result.row_words() + at_x * result.words()));
-        result.cases.push_back(SignFilters::case_of(at_y, at_x, height, width));
-      }
-    }
+  last_pixels_ = height * width;
+}
+
+void PackedNetwork::make_residual(const Numbers& numbers) {
+  constexpr auto kRows = PackedConvolution::Order::kRows;
+  size_t height = height_;
+  size_t width = width_;
+  size_t channels = filters();
+  for (const Residual& block : numbers.residual) {
+    PackedConvolution first(block.first, height, width, channels, kRows);
+    PackedConvolution second(block.second, first.height(), first.width(), first.filters(), kRows);
+    std::optional<PackedConvolution> shortcut;
+    if (block.shortcut.has_value()) shortcut.emplace(*block.shortcut, height, width, channels, kRows);
+    height = second.height();
+    width = second.width();
+    channels = second.filters();
+    residual_.push_back({std::move(first), std::move(second), std::move(shortcut)});
   }
-  return result;
+  last_pixels_ = height * width;
 }
 
 PackedNetwork::Workspace PackedNetwork::make_workspace() const {
-  Workspace workspace;
-  const size_t filters = first_.weights.columns;
-  size_t values = (height_ / 2) * (width_ / 2) * filters;
+  size_t values = pools() ? (height_ / 2) * (width_ / 2) * filters() : height_ * width_ * filters();
+  size_t inner = factor_.size();
   size_t words = 0;
-  for (const SignBlock& block : blocks_) {
-    words = std::max(words, (block.height + 2) * block.row_words());
-    values = std::max(values, (block.height / 2) * (block.width / 2) * block.filters.count());
+  for (const PackedConvolution& block : pooled_) {
+    words = std::max(words, block.sign_words());
+    values = std::max(values, block.output_floats());
   }
+  for (const ResidualStage& block : residual_) {
+    words = std::max({words, block.first.sign_words(), block.second.sign_words()});
+    inner = std::max(inner, block.first.output_floats());
+    values = std::max(values, block.second.output_floats());
+  }
+  Workspace workspace;
   workspace.image_ = Floats((height_ + 2) * (width_ + 2) * channels_);
-  workspace.rows_ = Floats(2 * width_ * filters);
+  workspace.rows_ = Floats(2 * width_ * filters());
   workspace.values_ = Floats(values);
+  workspace.inner_ = Floats(inner);
   workspace.signs_.resize(words);
-  workspace.scores_ = Floats(classes_);
+  workspace.scores_ = Floats(dense_.stride);
   return workspace;
 }
 
-void PackedNetwork::run_first(const uint8_t* pixels, Workspace* workspace) const {
-  const NeuralKernels& kernels = neural_kernels();
+void PackedNetwork::load(const uint8_t* pixels, Workspace* workspace) const {
   const size_t row = (width_ + 2) * channels_;
   for (size_t y = 0; y < height_; ++y) {
     float* to = workspace->image_.data() + (y + 1) * row + channels_;
@@ -108,72 +113,98 @@ void PackedNetwork::run_first(const uint8_t* pixels, Workspace* workspace) const
       for (size_t c = 0; c < channels_; ++c) *to++ = inputs_[256 * c + *pixels++];
     }
   }
-  const size_t filters = first_.weights.columns;
-  const size_t depth = kSide * channels_;
-  float* sums = workspace->rows_.data();
-  for (size_t y = 0; y < height_ / 2; ++y) {
-    kernels.multiply_gathered({workspace->image_.data() + 2 * y * row, first_.places.data(), true, false,
-                               kSide, row, first_.weights.values.data(), filters, depth * filters, sums,
-                               filters, 2 * width_, filters, depth});
-    kernels.norm_pool(
-        {sums, 1, 2, width_, filters, first_.factor.data(), first_.offset.data(), Activation::kHardtanh}, {},
-        workspace->values_.data() + y * (width_ / 2) * filters);
-  }
 }
 
-void PackedNetwork::run_signs(const SignBlock& block, Workspace* workspace) const {
-  const BinaryKernels& kernels = binary_kernels();
-  float* values = workspace->values_.data();
-  const size_t count = block.height * block.width * block.channels;
-  const float mean = neural_kernels().mean(values, count, count);
-  uint32_t* signs = workspace->signs_.data();
-  std::fill_n(signs, (block.height + 2) * block.row_words(), 0u);
-  for (size_t y = 0; y < block.height; ++y) {
-    kernels.signs_about(values + y * block.width * block.channels, block.width, block.channels, mean,
-                        signs + (y + 1) * block.row_words() + block.words());
+// Two rows at a time, which stay in the nearest cache between convolution and norm.
+void PackedNetwork::run_stem(Workspace* workspace) const {
+  const NeuralKernels& kernels = neural_kernels();
+  const size_t row = (width_ + 2) * channels_;
+  const size_t depth = kSide * channels_;
+  float* sums = workspace->rows_.data();
+  float* out = workspace->values_.data();
+  const size_t height = pools() ? height_ / 2 * 2 : height_;
+  for (size_t y = 0; y < height; y += 2) {
+    const size_t rows = std::min<size_t>(2, height - y);
+    kernels.multiply_gathered({workspace->image_.data() + y * row, stem_places_.data(), true, false, kSide,
+                               row, stem_.values.data(), filters(), depth * filters(), sums, filters(),
+                               rows * width_, filters(), depth});
+    if (pools()) {
+      kernels.norm_pool(
+          {sums, 1, 2, width_, filters(), stem_factor_.data(), stem_offset_.data(), Activation::kHardtanh},
+          {}, out + y / 2 * (width_ / 2) * filters());
+    } else {
+      kernels.affine(sums, rows * width_, filters(), stem_factor_.data(), stem_offset_.data(),
+                     Activation::kHardtanh, out + y * width_ * filters());
+    }
   }
-  kernels.sign_pools(block.filters.patches(signs, block.row_words(), block.places.data(), block.cases.data(),
-                                           block.cases.size() / 4),
-                     {block.factor.data(), block.offset.data(), values});
 }
 
 void PackedNetwork::run_dense(Workspace* workspace) const {
-  neural_kernels().multiply({workspace->values_.data(), dense_.rows, 1, dense_.values.data(), dense_.stride,
-                             workspace->scores_.data(), dense_.stride, 1, dense_.stride, dense_.rows});
+  const NeuralKernels& kernels = neural_kernels();
+  const float* inputs = workspace->values_.data();
+  if (!pools()) {
+    float* average = workspace->inner_.data();
+    average_pixels(inputs, last_pixels_, factor_.size(), average);
+    kernels.affine(average, 1, factor_.size(), factor_.data(), offset_.data(), Activation::kNone, average);
+    inputs = average;
+  }
+  kernels.multiply({inputs, dense_.rows, 1, dense_.values.data(), dense_.stride, workspace->scores_.data(),
+                    dense_.stride, 1, dense_.stride, dense_.rows});
+  for (size_t i = 0; i < bias_.size(); ++i) workspace->scores_[i] += bias_[i];
+}
+
+template <typename Finished>
+void PackedNetwork::run(const uint8_t* pixels, Workspace* workspace, Finished finished) const {
+  size_t layer = 0;
+  load(pixels, workspace);
+  run_stem(workspace);
+  finished(layer++);
+  float* values = workspace->values_.data();
+  float* inner = workspace->inner_.data();
+  uint32_t* signs = workspace->signs_.data();
+  for (const PackedConvolution& block : pooled_) {
+    block.take_signs(values, signs);
+    block.pool(signs, values);
+    finished(layer++);
+  }
+  for (const ResidualStage& block : residual_) {
+    block.first.take_signs(values, signs);
+    block.first.norm(signs, nullptr, true, inner);
+    finished(layer);
+    if (block.shortcut.has_value()) {
+      block.shortcut->norm(signs, nullptr, false, values);
+      finished(layer + 2);
+    }
+    block.second.take_signs(inner, signs);
+    block.second.norm(signs, values, true, values);
+    finished(layer + 1);
+    layer += block.shortcut.has_value() ? 3 : 2;
+  }
+  run_dense(workspace);
+  finished(layer);
 }
 
 void PackedNetwork::predict(const uint8_t* pixels, Workspace* workspace, float* scores) const {
-  run_first(pixels, workspace);
-  for (const SignBlock& block : blocks_) run_signs(block, workspace);
-  run_dense(workspace);
+  run(pixels, workspace, [](size_t) {});
   std::copy_n(workspace->scores_.data(), classes_, scores);
 }
 
-std::vector<double> PackedNetwork::measure_stages() const {
+std::vector<double> PackedNetwork::measure_layers() const {
   constexpr int kTurns = 50;
   using Clock = std::chrono::steady_clock;
   Workspace workspace = make_workspace();
   std::vector<uint8_t> pixels(height_ * width_ * channels_);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
-  // The least of all turns: whatever else the machine does only adds.
-  std::vector<double> seconds(blocks_.size() + 2, 1e9);
+  std::vector<double> seconds;
   for (int turn = 0; turn < kTurns; ++turn) {
-    size_t stage = 0;
     Clock::time_point begin = Clock::now();
-    const auto finish = [&] {
+    run(pixels.data(), &workspace, [&](size_t layer) {
       const Clock::time_point end = Clock::now();
-      seconds[stage] = std::min(seconds[stage], std::chrono::duration<double>(end - begin).count());
+      if (layer >= seconds.size()) seconds.resize(layer + 1, 1e9);
+      // The least of all turns: whatever else the machine does only adds.
+      seconds[layer] = std::min(seconds[layer], std::chrono::duration<double>(end - begin).count());
       begin = end;
-      ++stage;
-    };
-    run_first(pixels.data(), &workspace);
-    finish();
-    for (const SignBlock& block : blocks_) {
-      run_signs(block, &workspace);
-      finish();
-    }
-    run_dense(&workspace);
-    finish();
+    });
   }
   return seconds;
 }

@@ -18,23 +18,21 @@ constexpr size_t kBatch = 64;
 constexpr size_t kGrain = 512;
 constexpr uint64_t kPaperSpeedup = 58;  // of a binary operation, by which the FedBNN paper divides
 
-// Names and shapes of the parameters: those of a network for a single image, and that a small one where the
-// parameters do not depend on it.
-Network prototype_of(NetworkSpec spec) {
-  if (spec.name != "cnn4") spec.height = spec.image_width = least_side(spec.name);
-  return make_network(spec, 1, RandomStream({.purpose = "prototype"}));
-}
-
-void check_numbers(const Parameter& shape, const std::vector<float>& numbers, std::string_view source) {
-  const bool variance = shape.name.ends_with(".variance");
+void check_numbers(const std::string& name, const std::vector<float>& numbers, std::string_view source) {
+  const bool variance = name.ends_with(".variance");
   const auto fine = [&](float number) { return std::isfinite(number) && (!variance || number >= 0); };
   if (std::all_of(numbers.begin(), numbers.end(), fine)) return;
-  throw input_error("{}: tensor '{}': expected finite numbers{}", source, shape.name,
-                    variance ? " from 0 on" : "");
+  throw input_error("{}: tensor '{}': expected finite numbers{}", source, name, variance ? " from 0 on" : "");
 }
 
-bool is_signs(const NetworkSpec& spec, const Parameter& shape) {
-  return spec.binary && shape.name.ends_with(".convolution.weights");
+NetworkNumbers numbers_of(const NetworkSpec& spec, const NetworkParameters& parameters) {
+  NetworkNumbers numbers;
+  const std::vector<NetworkTensor> tensors = network_tensors(spec);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    numbers.signs.push_back(tensors[i].signs ? pack_signs(parameters[i]) : std::vector<uint8_t>());
+    numbers.reals.push_back(tensors[i].signs ? std::vector<float>() : parameters[i]);
+  }
+  return numbers;
 }
 
 // The sum of real operations, or of a binary network that of the real stem and a 58th of all others.
@@ -48,17 +46,17 @@ uint64_t paper_flops(const NetworkSpec& spec) {
 
 // Makes the weights of a filter (a column) signs, and has the norm behind it (scale, shift, mean, variance)
 // give what it would give for these times the mean magnitude of the filter.
-void binarise_filters(const Parameter& shape, std::vector<float>* weights, std::vector<float>* norm) {
+void binarise_filters(const NetworkTensor& tensor, std::vector<float>* weights, std::vector<float>* norm) {
   std::vector<float>& means = norm[2];
   std::vector<float>& variances = norm[3];
-  const size_t filters = shape.values.columns;
+  const size_t filters = tensor.columns;
   for (size_t f = 0; f < filters; ++f) {
     double sum = 0;
     for (size_t i = f; i < weights->size(); i += filters) {
       sum += std::fabs((*weights)[i]);
       (*weights)[i] = (*weights)[i] >= 0 ? 1.0f : -1.0f;
     }
-    const auto magnitude = static_cast<float>(sum / static_cast<double>(shape.used_rows()));
+    const auto magnitude = static_cast<float>(sum / static_cast<double>(tensor.rows));
     if (magnitude == 0) continue;
     const float square = magnitude * magnitude;
     means[f] /= magnitude;
@@ -108,48 +106,18 @@ NetworkSpec spec_from_state(const State& state, std::string_view source) {
   return spec;
 }
 
-// A binary cnn4 on bits. Of each block the parameters are weights, scale, shift, mean, variance; then the
-// dense layer's weights.
-PackedNetwork::Numbers packed_numbers(const NetworkSpec& spec, const NetworkParameters& parameters) {
-  PackedNetwork::Numbers numbers;
-  numbers.height = spec.height;
-  numbers.width = spec.image_width;
-  numbers.channels = spec.channels;
-  numbers.classes = spec.classes;
-  for (size_t c = 0; c < spec.channels; ++c) {
-    for (int pixel = 0; pixel < 256; ++pixel)
-      numbers.inputs.push_back(input_of(spec, static_cast<uint8_t>(pixel), c));
-  }
-  for (size_t i = 0; i + 1 < parameters.size(); i += 5) {
-    numbers.blocks.push_back({parameters[i], fold_norm(parameters[i + 1], parameters[i + 2],
-                                                       parameters[i + 3], parameters[i + 4])});
-  }
-  numbers.dense = parameters.back();
-  return numbers;
-}
-
 // Numbers that are finite may still give others that are not, where a variance is next to nothing. Of a norm,
 // shift, mean and variance stand behind the scale.
-void check_folded(const ParameterShapes& shapes, const NetworkParameters& parameters,
+void check_folded(const std::vector<NetworkTensor>& tensors, const NetworkNumbers& numbers,
                   std::string_view source) {
   const auto finite = [](float number) { return std::isfinite(number); };
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (!shapes[i]->name.ends_with(".scale")) continue;
-    const FoldedNorm norm = fold_norm(parameters[i], parameters[i + 1], parameters[i + 2], parameters[i + 3]);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (!tensors[i].name.ends_with(".scale")) continue;
+    const FoldedNorm norm =
+        fold_norm(numbers.reals[i], numbers.reals[i + 1], numbers.reals[i + 2], numbers.reals[i + 3]);
     if (!std::all_of(norm.factor.begin(), norm.factor.end(), finite) ||
         !std::all_of(norm.offset.begin(), norm.offset.end(), finite)) {
-      throw input_error("{}: tensor '{}': expected a batch norm that can be folded", source, shapes[i]->name);
-    }
-  }
-}
-
-// What a small file claims must not make a large network: its weights are there before one is made.
-void expect_large_tensors(const NetworkSpec& spec, const State& state) {
-  for (const NetworkProduct& product : network_products(spec)) {
-    if (product.sign_weights) {
-      state.expect(product.weights, Dtype::kU8, {(product.inputs * product.outputs + 7) / 8});
-    } else {
-      state.expect(product.weights, Dtype::kF32, {product.inputs, product.outputs});
+      throw input_error("{}: tensor '{}': expected a batch norm that can be folded", source, tensors[i].name);
     }
   }
 }
@@ -177,15 +145,17 @@ NetworkParameters read_parameters(const ParameterShapes& shapes, const State& st
   NetworkParameters parameters;
   for (const Parameter* shape : shapes) {
     parameters.push_back(state.values<float>(shape->name, {shape->used_rows(), shape->values.columns}));
-    check_numbers(*shape, parameters.back(), state.source());
+    check_numbers(shape->name, parameters.back(), state.source());
   }
   return parameters;
 }
 
-NetworkModel::NetworkModel(NetworkSpec spec, NetworkParameters parameters)
-    : spec_(std::move(spec)), parameters_(std::move(parameters)) {
-  if (spec_.binary && spec_.name == "cnn4")
-    packed_ = std::make_shared<const PackedNetwork>(packed_numbers(spec_, parameters_));
+NetworkModel::NetworkModel(NetworkSpec spec, const NetworkParameters& parameters)
+    : NetworkModel(spec, numbers_of(spec, parameters)) {}
+
+NetworkModel::NetworkModel(NetworkSpec spec, NetworkNumbers numbers)
+    : spec_(std::move(spec)), numbers_(std::move(numbers)) {
+  if (spec_.binary) packed_ = std::make_shared<const PackedNetwork>(packed_numbers(spec_, numbers_));
 }
 
 std::vector<float> NetworkModel::scores(const Dataset& dataset, ThreadPool& pool) const {
@@ -205,7 +175,7 @@ std::vector<float> NetworkModel::scores(const Dataset& dataset, ThreadPool& pool
       return;
     }
     Network network = make_network(spec_, kBatch, RandomStream({.purpose = "prediction"}));
-    assign_parameters(parameters_, &network);
+    assign_parameters(numbers_.reals, &network);
     for (size_t first = begin; first < end; first += kBatch) {
       const size_t images = std::min(kBatch, end - first);
       for (size_t i = 0; i < images; ++i) load_image(spec_, dataset.image(first + i), i, &network);
@@ -219,14 +189,13 @@ std::vector<float> NetworkModel::scores(const Dataset& dataset, ThreadPool& pool
 
 State NetworkModel::state() const {
   State state;
-  Network network = prototype_of(spec_);
-  const ParameterShapes shapes = network.parameters();
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (is_signs(spec_, *shapes[i])) {
-      const std::vector<uint8_t> bits = pack_signs(parameters_[i]);
-      state.add(shapes[i]->name, {bits.size()}, bits);
+  const std::vector<NetworkTensor> tensors = network_tensors(spec_);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const NetworkTensor& tensor = tensors[i];
+    if (tensor.signs) {
+      state.add(tensor.name, {numbers_.signs[i].size()}, numbers_.signs[i]);
     } else {
-      state.add(shapes[i]->name, {shapes[i]->used_rows(), shapes[i]->values.columns}, parameters_[i]);
+      state.add(tensor.name, {tensor.rows, tensor.columns}, numbers_.reals[i]);
     }
   }
   state.metadata["bitfed.format"] = "1";
@@ -247,14 +216,12 @@ State NetworkModel::state() const {
 // As the papers count: four bytes for each number that training changes, an eighth for a sign; running
 // statistics are not counted.
 ModelCosts NetworkModel::costs() const {
-  Network network = prototype_of(spec_);
   ModelCosts costs;
   uint64_t learned = 0;
-  for (const Parameter* parameter : network.parameters()) {
-    if (parameter->statistic) continue;
-    learned += parameter->count();
-    costs.bytes +=
-        is_signs(spec_, *parameter) ? (parameter->count() + 7) / 8 : sizeof(float) * parameter->count();
+  for (const NetworkTensor& tensor : network_tensors(spec_)) {
+    if (tensor.statistic) continue;
+    learned += tensor.count();
+    costs.bytes += tensor.packed_bytes();
   }
   const NetworkOperations operations = network_operations(spec_);
   costs.flops = operations.real;
@@ -268,13 +235,12 @@ std::unique_ptr<Model> NetworkModel::binarised() const {
   if (spec_.binary || spec_.width % kLanes != 0) return nullptr;
   NetworkSpec spec = spec_;
   spec.binary = true;
-  NetworkParameters parameters = parameters_;
-  Network network = prototype_of(spec);
-  const ParameterShapes shapes = network.parameters();
-  for (size_t i = 0; i < shapes.size(); ++i) {
-    if (is_signs(spec, *shapes[i])) binarise_filters(*shapes[i], &parameters[i], &parameters[i + 1]);
+  NetworkParameters parameters = numbers_.reals;
+  const std::vector<NetworkTensor> tensors = network_tensors(spec);
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].signs) binarise_filters(tensors[i], &parameters[i], &parameters[i + 1]);
   }
-  return std::make_unique<NetworkModel>(std::move(spec), std::move(parameters));
+  return std::make_unique<NetworkModel>(std::move(spec), parameters);
 }
 
 std::vector<NetworkLayerCosts> NetworkModel::layer_costs() const {
@@ -298,25 +264,25 @@ std::vector<NetworkLayerCosts> NetworkModel::layer_costs() const {
 }
 
 std::vector<double> NetworkModel::measure_layers() const {
-  return packed_ == nullptr ? std::vector<double>() : packed_->measure_stages();
+  return packed_ == nullptr ? std::vector<double>() : packed_->measure_layers();
 }
 
 std::unique_ptr<NetworkModel> network_model_from_state(const State& state, std::string_view source) {
   NetworkSpec spec = spec_from_state(state, source);
-  expect_large_tensors(spec, state);
-  Network network = prototype_of(spec);
-  NetworkParameters parameters;
-  for (const Parameter* shape : network.parameters()) {
-    if (is_signs(spec, *shape)) {
-      const auto bits = state.values<uint8_t>(shape->name, {(shape->count() + 7) / 8});
-      parameters.push_back(unpack_signs(bits, shape->count(), shape->name));
+  NetworkNumbers numbers;
+  const std::vector<NetworkTensor> tensors = network_tensors(spec);
+  for (const NetworkTensor& tensor : tensors) {
+    std::vector<uint8_t>& signs = numbers.signs.emplace_back();
+    std::vector<float>& reals = numbers.reals.emplace_back();
+    if (tensor.signs) {
+      signs = state.values<uint8_t>(tensor.name, {tensor.packed_bytes()});
     } else {
-      parameters.push_back(state.values<float>(shape->name, {shape->used_rows(), shape->values.columns}));
-      check_numbers(*shape, parameters.back(), state.source());
+      reals = state.values<float>(tensor.name, {tensor.rows, tensor.columns});
+      check_numbers(tensor.name, reals, state.source());
     }
   }
-  check_folded(network.parameters(), parameters, state.source());
-  return std::make_unique<NetworkModel>(std::move(spec), std::move(parameters));
+  check_folded(tensors, numbers, state.source());
+  return std::make_unique<NetworkModel>(std::move(spec), std::move(numbers));
 }
 
 }  // namespace bitfed

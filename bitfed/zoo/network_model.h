@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "bitfed/model/model.h"
-#include "bitfed/nn/packed_network.h"
-#include "bitfed/zoo/network_zoo.h"
+#include "bitfed/zoo/packed_numbers.h"
 
 namespace bitfed {
 
@@ -38,7 +37,8 @@ struct NetworkLayerCosts {
 // A trained network. The signs of a binary one are written down as bits, and it predicts on bits.
 class NetworkModel : public Model {
  public:
-  NetworkModel(NetworkSpec spec, NetworkParameters parameters);
+  NetworkModel(NetworkSpec spec, const NetworkParameters& parameters);
+  NetworkModel(NetworkSpec spec, NetworkNumbers numbers);
 
   const NetworkSpec& spec() const { return spec_; }
   size_t class_count() const override { return spec_.classes; }
@@ -49,12 +49,12 @@ class NetworkModel : public Model {
   // the mean magnitude of a filter's, which is folded into the norm behind it; the norm's statistics stay.
   std::unique_ptr<Model> binarised() const override;
   std::vector<NetworkLayerCosts> layer_costs() const;
-  // Seconds of each of these, measured just now; none but for a binary cnn4.
+  // Seconds of each of these, measured just now; none of a real network.
   std::vector<double> measure_layers() const;
 
  private:
   NetworkSpec spec_;
-  NetworkParameters parameters_;
+  NetworkNumbers numbers_;
   std::shared_ptr<const PackedNetwork> packed_;  // what a binary network predicts with
 };
 

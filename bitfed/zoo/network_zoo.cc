@@ -76,8 +76,8 @@ std::vector<NetworkProduct> cnn4_products(const NetworkSpec& spec) {
 
 Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
               const MakeConvolution& make_convolution) {
-  if (spec.name == "cnn4") return make_cnn4(spec, batch, random, make_convolution);
-  return make_resnet(spec, batch, random, make_convolution);
+  return spec.is_residual() ? make_resnet(spec, batch, random, make_convolution)
+                            : make_cnn4(spec, batch, random, make_convolution);
 }
 
 }  // namespace
@@ -156,7 +156,27 @@ void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t
 }
 
 std::vector<NetworkProduct> network_products(const NetworkSpec& spec) {
-  return spec.name == "cnn4" ? cnn4_products(spec) : resnet_products(spec);
+  return spec.is_residual() ? resnet_products(spec) : cnn4_products(spec);
+}
+
+std::vector<NetworkTensor> network_tensors(const NetworkSpec& spec) {
+  std::vector<NetworkTensor> tensors;
+  const auto add_norm = [&](const std::string& name, uint64_t channels) {
+    for (const char* learned : {"scale", "shift"}) tensors.push_back({name + learned, 1, channels});
+    for (const char* gathered : {"mean", "variance"})
+      tensors.push_back({name + gathered, 1, channels, false, true});
+  };
+  for (const NetworkProduct& product : network_products(spec)) {
+    const bool dense = product.weights == "dense.weights";
+    if (dense && spec.is_residual()) add_norm("norm.", product.inputs);
+    tensors.push_back({product.weights, product.inputs, product.outputs, product.sign_weights});
+    if (dense) continue;
+    std::string name = product.weights.substr(0, product.weights.rfind('.'));
+    if (name.ends_with(".convolution")) name.resize(name.rfind('.'));
+    add_norm(name + ".norm.", product.outputs);
+  }
+  if (spec.is_residual()) tensors.push_back({"dense.bias", 1, spec.classes});
+  return tensors;
 }
 
 NetworkOperations operations_of(const NetworkProduct& product) {

@@ -26,6 +26,7 @@ struct NetworkSpec {
   std::vector<float> mean;  // a channel's, of pixels from 0 to 1; inputs are (pixel - mean) / deviation
   std::vector<float> deviation;
 
+  bool is_residual() const { return name != "cnn4"; }
   bool operator==(const NetworkSpec&) const = default;
 };
 
@@ -67,12 +68,28 @@ struct NetworkProduct {
   uint64_t places;
   bool sign_weights;
   bool sign_inputs;
+  ConvolutionKernel kernel = {};  // of a convolution
 
   uint64_t multiply_adds() const { return inputs * outputs * places; }
 };
 
 // All of them, in order.
 std::vector<NetworkProduct> network_products(const NetworkSpec& spec);
+
+// A tensor of the network's parameters, as a model file has it: all of them, in the order of
+// Network::parameters().
+struct NetworkTensor {
+  std::string name;
+  uint64_t rows;
+  uint64_t columns;
+  bool signs = false;      // a bit each
+  bool statistic = false;  // gathered, not learned
+
+  uint64_t count() const { return rows * columns; }
+  uint64_t packed_bytes() const { return signs ? (count() + 7) / 8 : sizeof(float) * count(); }
+};
+
+std::vector<NetworkTensor> network_tensors(const NetworkSpec& spec);
 
 // Operations of one prediction: real ones by the papers' count, two for each multiply-add of convolutions and
 // dense layers (one where the weight is a sign), and one-bit ones where both factors are signs.

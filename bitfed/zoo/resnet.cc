@@ -110,14 +110,13 @@ std::vector<NetworkProduct> resnet_products(const NetworkSpec& spec) {
     const ConvolutionKernel kernel{3, block.stride};
     height = kernel.steps(height);
     width = kernel.steps(width);
-    const std::string weights = ".convolution.weights";
-    products.push_back(
-        {block.name + ".first" + weights, 9 * block.in, block.out, height * width, signs, signs});
-    products.push_back(
-        {block.name + ".second" + weights, 9 * block.out, block.out, height * width, signs, signs});
-    if (block.has_shortcut())
-      products.push_back(
-          {block.name + ".shortcut" + weights, block.in, block.out, height * width, signs, signs});
+    const auto add = [&](const char* name, uint64_t inputs, const ConvolutionKernel& its_kernel) {
+      products.push_back({block.name + name + ".convolution.weights", its_kernel.taps() * inputs, block.out,
+                          height * width, signs, signs, its_kernel});
+    };
+    add(".first", block.in, kernel);
+    add(".second", block.out, {3, 1});
+    if (block.has_shortcut()) add(".shortcut", block.in, {1, block.stride});
   }
   products.push_back({"dense.weights", products.back().outputs, spec.classes, 1, false, false});
   return products;

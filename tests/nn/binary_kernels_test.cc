@@ -44,6 +44,12 @@ TEST_P(BinaryKernelsTest, SumsOfProductsOfSigns) {
       GetParam()->sign_pools(patches, {factor.data(), offset.data(), out.data()});
       std::vector<float> sums(4 * kQuads * filters);
       GetParam()->sign_sums(patches, sums.data());
+      std::vector<float> shortcut;
+      for (size_t i = 0; i < sums.size(); ++i) shortcut.push_back(static_cast<float>(random.normal()));
+      std::vector<float> normed(sums.size());
+      GetParam()->sign_norms(patches, {factor.data(), offset.data(), nullptr, false, normed.data()});
+      std::vector<float> block = shortcut;
+      GetParam()->sign_norms(patches, {factor.data(), offset.data(), block.data(), true, block.data()});
       for (size_t quad = 0; quad < kQuads; ++quad) {
         for (size_t filter = 0; filter < filters; ++filter) {
           int32_t largest = INT32_MIN;
@@ -54,7 +60,12 @@ TEST_P(BinaryKernelsTest, SumsOfProductsOfSigns) {
               for (uint32_t x = a ^ weights[word * filters + filter]; x != 0; x &= x - 1) ++differing;
             }
             const int32_t sum = bases[cases[corner] * filters + filter] - 2 * differing;
-            ASSERT_EQ(sums[corner * filters + filter], static_cast<float>(sum));
+            const size_t at = corner * filters + filter;
+            ASSERT_EQ(sums[at], static_cast<float>(sum));
+            const float product = static_cast<float>(sum) * factor[filter];
+            const float norm = product + offset[filter];
+            ASSERT_EQ(normed[at], norm);
+            ASSERT_EQ(block[at], std::clamp(norm + shortcut[at], -1.0f, 1.0f));
             largest = std::max(largest, sum);
           }
           const float product = static_cast<float>(largest) * factor[filter];

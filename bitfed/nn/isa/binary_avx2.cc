@@ -62,6 +62,10 @@ inline void quad_sums(const SignPatches& q, size_t quad, size_t filter, __m256i 
   }
 }
 
+inline __m256 clipped(__m256 x) {
+  return _mm256_max_ps(_mm256_min_ps(x, _mm256_set1_ps(1.0f)), _mm256_set1_ps(-1.0f));
+}
+
 void sign_pools(const SignPatches& q, const SignPools& pools) {
   for (size_t quad = 0; quad < q.quads; ++quad) {
     for (size_t filter = 0; filter < q.filter_count; filter += 8) {
@@ -72,8 +76,24 @@ void sign_pools(const SignPatches& q, const SignPools& pools) {
       const __m256 product =
           _mm256_mul_ps(_mm256_cvtepi32_ps(largest), _mm256_loadu_ps(pools.factor + filter));
       const __m256 x = _mm256_add_ps(product, _mm256_loadu_ps(pools.offset + filter));
-      const __m256 clipped = _mm256_max_ps(_mm256_min_ps(x, _mm256_set1_ps(1.0f)), _mm256_set1_ps(-1.0f));
-      _mm256_storeu_ps(pools.out + quad * q.filter_count + filter, clipped);
+      _mm256_storeu_ps(pools.out + quad * q.filter_count + filter, clipped(x));
+    }
+  }
+}
+
+void sign_norms(const SignPatches& q, const SignNorms& norms) {
+  for (size_t quad = 0; quad < q.quads; ++quad) {
+    for (size_t filter = 0; filter < q.filter_count; filter += 8) {
+      __m256i sums[4];
+      quad_sums(q, quad, filter, sums);
+      const __m256 factor = _mm256_loadu_ps(norms.factor + filter);
+      const __m256 offset = _mm256_loadu_ps(norms.offset + filter);
+      for (size_t corner = 0; corner < 4; ++corner) {
+        const size_t to = (4 * quad + corner) * q.filter_count + filter;
+        __m256 x = _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums[corner]), factor), offset);
+        if (norms.shortcut != nullptr) x = _mm256_add_ps(x, _mm256_loadu_ps(norms.shortcut + to));
+        _mm256_storeu_ps(norms.out + to, norms.clips ? clipped(x) : x);
+      }
     }
   }
 }
@@ -107,7 +127,7 @@ void signs_about(const float* values, size_t pixels, size_t channels, float mean
 }  // namespace
 
 const BinaryKernels& avx2_binary_kernels() {
-  static constexpr BinaryKernels kTable = {"avx2", sign_pools, sign_sums, signs_about};
+  static constexpr BinaryKernels kTable = {"avx2", sign_pools, sign_norms, sign_sums, signs_about};
   return kTable;
 }
 

@@ -41,6 +41,10 @@ inline void quad_sums(const SignPatches& q, size_t quad, size_t filter, int32x4_
   }
 }
 
+inline float32x4_t clipped(float32x4_t x) {
+  return vmaxq_f32(vminq_f32(x, vdupq_n_f32(1.0f)), vdupq_n_f32(-1.0f));
+}
+
 void sign_pools(const SignPatches& q, const SignPools& pools) {
   for (size_t quad = 0; quad < q.quads; ++quad) {
     for (size_t filter = 0; filter < q.filter_count; filter += 4) {
@@ -49,8 +53,24 @@ void sign_pools(const SignPatches& q, const SignPools& pools) {
       const int32x4_t largest = vmaxq_s32(vmaxq_s32(sums[0], sums[1]), vmaxq_s32(sums[2], sums[3]));
       const float32x4_t product = vmulq_f32(vcvtq_f32_s32(largest), vld1q_f32(pools.factor + filter));
       const float32x4_t x = vaddq_f32(product, vld1q_f32(pools.offset + filter));
-      vst1q_f32(pools.out + quad * q.filter_count + filter,
-                vmaxq_f32(vminq_f32(x, vdupq_n_f32(1.0f)), vdupq_n_f32(-1.0f)));
+      vst1q_f32(pools.out + quad * q.filter_count + filter, clipped(x));
+    }
+  }
+}
+
+void sign_norms(const SignPatches& q, const SignNorms& norms) {
+  for (size_t quad = 0; quad < q.quads; ++quad) {
+    for (size_t filter = 0; filter < q.filter_count; filter += 4) {
+      int32x4_t sums[4];
+      quad_sums(q, quad, filter, sums);
+      const float32x4_t factor = vld1q_f32(norms.factor + filter);
+      const float32x4_t offset = vld1q_f32(norms.offset + filter);
+      for (size_t corner = 0; corner < 4; ++corner) {
+        const size_t to = (4 * quad + corner) * q.filter_count + filter;
+        float32x4_t x = vaddq_f32(vmulq_f32(vcvtq_f32_s32(sums[corner]), factor), offset);
+        if (norms.shortcut != nullptr) x = vaddq_f32(x, vld1q_f32(norms.shortcut + to));
+        vst1q_f32(norms.out + to, norms.clips ? clipped(x) : x);
+      }
     }
   }
 }
@@ -83,7 +103,7 @@ void signs_about(const float* values, size_t pixels, size_t channels, float mean
 }  // namespace
 
 const BinaryKernels& neon_binary_kernels() {
-  static constexpr BinaryKernels kTable = {"neon", sign_pools, sign_sums, signs_about};
+  static constexpr BinaryKernels kTable = {"neon", sign_pools, sign_norms, sign_sums, signs_about};
   return kTable;
 }
 

@@ -23,6 +23,11 @@ int32_t sum_about(const SignPatches& p, size_t pixel, size_t filter) {
   return p.bases[p.cases[pixel] * p.filter_count + filter] - 2 * differing;
 }
 
+float clipped(float x) {
+  x = x < 1 ? x : 1;
+  return x > -1 ? x : -1;
+}
+
 void sign_pools(const SignPatches& p, const SignPools& pools) {
   for (size_t quad = 0; quad < p.quads; ++quad) {
     for (size_t filter = 0; filter < p.filter_count; ++filter) {
@@ -32,9 +37,19 @@ void sign_pools(const SignPatches& p, const SignPools& pools) {
         if (sum > largest) largest = sum;
       }
       const float product = static_cast<float>(largest) * pools.factor[filter];
-      float x = product + pools.offset[filter];
-      x = x < 1 ? x : 1;
-      pools.out[quad * p.filter_count + filter] = x > -1 ? x : -1;
+      pools.out[quad * p.filter_count + filter] = clipped(product + pools.offset[filter]);
+    }
+  }
+}
+
+void sign_norms(const SignPatches& p, const SignNorms& norms) {
+  for (size_t pixel = 0; pixel < 4 * p.quads; ++pixel) {
+    for (size_t filter = 0; filter < p.filter_count; ++filter) {
+      const size_t to = pixel * p.filter_count + filter;
+      const float product = static_cast<float>(sum_about(p, pixel, filter)) * norms.factor[filter];
+      float x = product + norms.offset[filter];
+      if (norms.shortcut != nullptr) x += norms.shortcut[to];
+      norms.out[to] = norms.clips ? clipped(x) : x;
     }
   }
 }
@@ -59,7 +74,7 @@ void signs_about(const float* values, size_t pixels, size_t channels, float mean
 }  // namespace
 
 const BinaryKernels& scalar_binary_kernels() {
-  static constexpr BinaryKernels kTable = {"scalar", sign_pools, sign_sums, signs_about};
+  static constexpr BinaryKernels kTable = {"scalar", sign_pools, sign_norms, sign_sums, signs_about};
   return kTable;
 }
 
