@@ -1,6 +1,6 @@
-// Predictions of deployed binary networks, one core: CNN4 on images of 32 x 32 x 3, in batches of 64 and one
-// by one; a convolution of 3 x 3 from 128 to 128 channels on 16 x 16 pixels (with its pool), beside the same
-// in floats, ours and Eigen's.
+// Predictions of deployed binary networks, one core: CNN4 and ResNet10 on images of 32 x 32 x 3, in batches
+// of 64 and one by one; a convolution of 3 x 3 from 128 to 128 channels on 16 x 16 pixels (with its pool),
+// beside the same in floats, ours and Eigen's.
 
 #include <benchmark/benchmark.h>
 
@@ -13,8 +13,10 @@
 namespace bitfed {
 namespace {
 
-NetworkModel cnn4() {
+NetworkModel binary_network(const char* name, uint32_t width) {
   NetworkSpec spec;
+  spec.name = name;
+  spec.width = width;
   spec.binary = true;
   spec.height = spec.image_width = 32;
   spec.channels = 3;
@@ -33,8 +35,8 @@ NetworkModel cnn4() {
   return {spec, parameters_of(network)};
 }
 
-void predict_cnn4(benchmark::State& state) {
-  const NetworkModel model = cnn4();
+void predict(benchmark::State& state, const char* name, uint32_t width) {
+  const NetworkModel model = binary_network(name, width);
   Dataset images;
   images.height = images.width = 32;
   images.channels = 3;
@@ -47,7 +49,12 @@ void predict_cnn4(benchmark::State& state) {
   state.counters["samples_per_second"] = benchmark::Counter(
       static_cast<double>(state.iterations() * state.range(0)), benchmark::Counter::kIsRate);
 }
-BENCHMARK(predict_cnn4)->Name("cnn4-32")->Arg(64)->Arg(1)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(predict, cnn4, "cnn4", 32)->Name("cnn4-32")->Arg(64)->Arg(1)->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(predict, resnet10, "resnet10", 64)
+    ->Name("resnet10-32")
+    ->Arg(64)
+    ->Arg(1)
+    ->Unit(benchmark::kMicrosecond);
 
 constexpr size_t kSide = 16;
 constexpr size_t kChannels = 128;

@@ -1,4 +1,4 @@
-"""Measures predictions of CNN4 on 32 x 32 x 3 in PyTorch (real weights) and ours (binary), and a convolution; prints one
+"""Measures predictions of CNN4 and ResNet10 on 32 x 32 x 3 in PyTorch (real weights) and ours (binary), and a convolution; prints one
 table of ratios. Called by benchmarks/peers/run. Samples a second of one core; PyTorch counts with the fastest way to run
 it. PyTorch and ours take turns, twice; the best of each counts.
 """
@@ -12,6 +12,7 @@ from report import BUILD, cpu_name, in_times, in_words
 
 OURS = pathlib.Path(os.environ.get("BITFED_INFERENCE_BENCHMARK", BUILD / "benchmark/benchmarks/bitfed_inference_benchmark"))
 NAMES = {"cnn4-32/64": "CNN4, batches of 64", "cnn4-32/1": "CNN4, one by one",
+         "resnet10-32/64": "ResNet10, batches of 64", "resnet10-32/1": "ResNet10, one by one",
          "convolution-binary": "convolution 3 x 3, 128 to 128, 16 x 16"}
 TURNS = 2
 

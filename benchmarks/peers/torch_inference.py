@@ -1,4 +1,4 @@
-"""Measures predictions of CNN4 with real weights in PyTorch on one thread, images of 32 x 32 x 3, batches of 64 and one by
+"""Measures predictions of CNN4 and ResNet10 with real weights in PyTorch on one thread, images of 32 x 32 x 3, batches of 64 and one by
 one; and a convolution of 3 x 3 from 128 to 128 channels on 16 x 16 pixels. Lines of JSON: samples a second of process time,
 the best of the repetitions, for each way to run PyTorch; "error" where one does not work here.
 """
@@ -10,6 +10,8 @@ import time
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
+
+from torch_networks import ResNet10
 
 REPETITIONS = 5
 SECONDS = 1.0
@@ -48,6 +50,8 @@ def rates(model, sample):
 def main():
     torch.set_num_threads(1)
     cases = (("cnn4-32/64", cnn4(), torch.randn(64, 3, 32, 32)), ("cnn4-32/1", cnn4(), torch.randn(1, 3, 32, 32)),
+             ("resnet10-32/64", ResNet10(False).layers.eval(), torch.randn(64, 3, 32, 32)),
+             ("resnet10-32/1", ResNet10(False).layers.eval(), torch.randn(1, 3, 32, 32)),
              ("convolution-binary", torch.nn.Conv2d(128, 128, 3, padding=1, bias=False).eval(), torch.randn(1, 128, 16, 16)))
     with torch.inference_mode():
         for name, model, sample in cases:
