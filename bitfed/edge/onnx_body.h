@@ -13,6 +13,7 @@ namespace bitfed {
 // are made of nodes whose every rounding is that of the training code, so that no sign can turn over.
 std::string add_onnx(const TsetlinModel& model, const std::string& input, OnnxGraph* graph);
 std::string add_onnx(const MlpModel& model, const std::string& input, OnnxGraph* graph);
-std::string add_onnx(const NetworkModel& model, const std::string& input, OnnxGraph* graph);
+std::string add_cnn4(const NetworkModel& model, const std::string& input, OnnxGraph* graph);
+std::string add_resnet(const NetworkModel& model, const std::string& input, OnnxGraph* graph);
 
 }  // namespace bitfed

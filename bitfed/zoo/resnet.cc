@@ -12,28 +12,6 @@ namespace {
 
 constexpr size_t kStages = 4;
 
-struct Block {
-  std::string name;
-  size_t in, out;
-  size_t stride;
-
-  bool has_shortcut() const { return stride != 1 || in != out; }
-};
-
-std::vector<Block> blocks_of(const NetworkSpec& spec) {
-  const size_t a_stage = spec.name == "resnet10" ? 1 : 2;
-  std::vector<Block> blocks;
-  size_t channels = spec.width;
-  for (size_t i = 0; i < kStages * a_stage; ++i) {
-    const size_t stage = i / a_stage;
-    const size_t out = size_t{spec.width} << stage;
-    const size_t stride = stage > 0 && i % a_stage == 0 ? 2 : 1;
-    blocks.push_back({"blocks." + std::to_string(i), channels, out, stride});
-    channels = out;
-  }
-  return blocks;
-}
-
 class Builder {
  public:
   Builder(const NetworkSpec& spec, size_t batch, const MakeConvolution& make_convolution)
@@ -48,7 +26,7 @@ class Builder {
     network.add(std::make_unique<Convolution>(batch_, input, spec_.width, "stem"));
     ImageShape shape = shape_of_lanes(spec_.height, spec_.image_width, spec_.width, 0);
     network.add(std::make_unique<BatchNorm>(batch_, shape, activation_, "stem.norm"));
-    for (const Block& block : blocks_of(spec_)) network.add(residual(block, &shape));
+    for (const ResnetBlock& block : resnet_blocks(spec_)) network.add(residual(block, &shape));
     network.add(std::make_unique<AveragePool>(batch_, shape));
     shape = {1, 1, shape.channels, 0, shape.idle_channels};
     network.add(std::make_unique<BatchNorm>(batch_, shape, Activation::kNone, "norm"));
@@ -71,7 +49,7 @@ class Builder {
     path->add(std::make_unique<BatchNorm>(batch_, output, activation, name + ".norm"));
   }
 
-  std::unique_ptr<Layer> residual(const Block& block, ImageShape* shape) const {
+  std::unique_ptr<Layer> residual(const ResnetBlock& block, ImageShape* shape) const {
     const ConvolutionKernel kernel{3, block.stride};
     const ImageShape in = shape->with_border(1);
     const ImageShape out = shape_of_lanes(kernel.steps(in.height), kernel.steps(in.width), block.out, 0);
@@ -95,6 +73,20 @@ class Builder {
 
 }  // namespace
 
+std::vector<ResnetBlock> resnet_blocks(const NetworkSpec& spec) {
+  const size_t a_stage = spec.name == "resnet10" ? 1 : 2;
+  std::vector<ResnetBlock> blocks;
+  size_t channels = spec.width;
+  for (size_t i = 0; i < kStages * a_stage; ++i) {
+    const size_t stage = i / a_stage;
+    const size_t out = size_t{spec.width} << stage;
+    const size_t stride = stage > 0 && i % a_stage == 0 ? 2 : 1;
+    blocks.push_back({"blocks." + std::to_string(i), channels, out, stride});
+    channels = out;
+  }
+  return blocks;
+}
+
 Network make_resnet(const NetworkSpec& spec, size_t batch, const RandomStream& random,
                     const MakeConvolution& make_convolution) {
   return Builder(spec, batch, make_convolution).build(random);
@@ -106,7 +98,7 @@ std::vector<NetworkProduct> resnet_products(const NetworkSpec& spec) {
   std::vector<NetworkProduct> products = {
       {"stem.weights", 9 * spec.channels, spec.width, height * width, false, false}};
   const bool signs = spec.binary;
-  for (const Block& block : blocks_of(spec)) {
+  for (const ResnetBlock& block : resnet_blocks(spec)) {
     const ConvolutionKernel kernel{3, block.stride};
     height = kernel.steps(height);
     width = kernel.steps(width);

@@ -46,6 +46,46 @@ TEST(ExportOnnx, GraphsAreProtobuf) {
   EXPECT_EQ(std::string(found.begin(), found.end()), expected);
 }
 
+std::string exported(const SomeModel& some) {
+  const Bytes bytes =
+      export_onnx(*some.model, "model", std::vector<std::string>(some.model->class_count(), "a"));
+  return {bytes.begin(), bytes.end()};
+}
+
+// How many nodes there are of an operator.
+size_t count_nodes(const std::string& graph, const std::string& op) {
+  const std::string type = part(4, op);
+  size_t count = 0;
+  for (size_t at = graph.find(type); at != std::string::npos; at = graph.find(type, at + 1)) ++count;
+  return count;
+}
+
+// A node stands between every sum of signs and its norm, or runtimes would make one convolution of both. The
+// stem, whose sums signs depend on, is no Conv at all. ReduceSum names no order of its sums; signs and pools
+// need theirs.
+TEST(ExportOnnx, BinaryNetworksLeaveRuntimesNoChoice) {
+  const std::string resnet10 = exported(some_network_model("binary resnet10", true, 16, 8, 8, 3, 1));
+  EXPECT_EQ(count_nodes(resnet10, "Conv"), 8u + 3u);
+  EXPECT_EQ(count_nodes(resnet10, "Round"), 8u + 3u);
+  EXPECT_EQ(count_nodes(resnet10, "CumSum"), 8u + 1u);
+  const std::string resnet18 = exported(some_network_model("binary resnet18", true, 16, 4, 4, 1, 1));
+  EXPECT_EQ(count_nodes(resnet18, "Conv"), 16u + 3u);
+  EXPECT_EQ(count_nodes(resnet18, "Round"), 16u + 3u);
+  EXPECT_EQ(count_nodes(resnet18, "CumSum"), 16u + 1u);
+  const std::string cnn4 = exported(some_network_model("binary cnn4", true, 16, 16, 16, 1, 1));
+  EXPECT_EQ(count_nodes(cnn4, "Conv"), 3u);
+  EXPECT_EQ(count_nodes(cnn4, "MaxPool"), 4u);
+  EXPECT_EQ(count_nodes(cnn4, "CumSum"), 3u);
+  for (const std::string& graph : {resnet10, resnet18, cnn4}) EXPECT_EQ(count_nodes(graph, "ReduceSum"), 0u);
+}
+
+TEST(ExportOnnx, RealResnets) {
+  const std::string resnet = exported(some_network_model("real resnet10", false, 5, 7, 6, 3, 1));
+  EXPECT_EQ(count_nodes(resnet, "Conv"), 1u + 8u + 3u);
+  EXPECT_EQ(count_nodes(resnet, "Relu"), 1u + 8u);
+  EXPECT_EQ(count_nodes(resnet, "Round"), 0u);
+}
+
 TEST(ExportOnnx, SaysWhatItCannotCarry) {
   const SomeModel flat = some_tsetlin_models().front();
   const std::vector<std::string> names(3, "a");

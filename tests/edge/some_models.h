@@ -125,13 +125,14 @@ inline std::shared_ptr<NetworkModel> some_network(NetworkSpec spec) {
   RandomStream random = edge_random(7);
   Network network = make_network(spec, 1, random);
   for (Parameter* parameter : network.parameters()) {
+    const bool sums_of_signs = spec.binary && parameter->name.starts_with("blocks.");
     std::vector<float> numbers = parameter->numbers();
     for (float& number : numbers) {
       if (parameter->name.ends_with(".scale")) number = static_cast<float>(1 + 0.5 * random.normal());
       if (parameter->name.ends_with(".shift")) number = static_cast<float>(0.5 * random.normal());
       if (parameter->name.ends_with(".mean")) number = static_cast<float>(random.normal());
       if (parameter->name.ends_with(".variance"))
-        number = static_cast<float>((spec.binary ? 90 : 0.2) * (0.5 + random.uniform()));
+        number = static_cast<float>((sums_of_signs ? 90 : 0.2) * (0.5 + random.uniform()));
       if (spec.binary && parameter->name.ends_with(".convolution.weights"))
         number = number >= 0 ? 1.0f : -1.0f;
     }
@@ -140,9 +141,11 @@ inline std::shared_ptr<NetworkModel> some_network(NetworkSpec spec) {
   return std::make_shared<NetworkModel>(std::move(spec), parameters_of(network));
 }
 
+// `name`: what the network is called, behind other words.
 inline SomeModel some_network_model(const std::string& name, bool binary, uint32_t width, uint32_t height,
                                     uint32_t image_width, uint32_t channels, size_t samples) {
   NetworkSpec spec;
+  spec.name = name.substr(name.rfind(' ') + 1);
   spec.binary = binary;
   spec.width = width;
   spec.height = height;
@@ -159,6 +162,14 @@ inline std::vector<SomeModel> some_network_models() {
   return {some_network_model("binary cnn4", true, 32, 28, 28, 1, 20),
           some_network_model("narrow binary cnn4", true, 16, 19, 33, 3, 20),
           some_network_model("real cnn4", false, 16, 17, 20, 3, 10)};
+}
+
+inline std::vector<SomeModel> some_resnet_models() {
+  return {some_network_model("binary resnet10", true, 32, 32, 32, 3, 20),
+          some_network_model("narrow binary resnet18", true, 16, 9, 14, 1, 20),
+          some_network_model("binary resnet10", true, 16, 1, 3, 2, 20),
+          some_network_model("real resnet10", false, 5, 13, 8, 3, 10),
+          some_network_model("real resnet18", false, 16, 16, 16, 1, 10)};
 }
 
 }  // namespace bitfed
