@@ -44,7 +44,7 @@ std::string add_cnn4(const NetworkModel& model, const std::string& input, OnnxGr
         {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{2, 2}}});
   };
   std::string x = layers.inputs(input);
-  for (size_t i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < kCnn4Blocks; ++i) {
     Block block = read_block(layers, spec, i);
     if (!spec.binary) {
       x = pool(layers.activated(layers.normed(layers.convolution(x, block.filters), block.norm)));

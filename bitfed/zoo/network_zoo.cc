@@ -14,8 +14,6 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kBlocks = 4;  // of cnn4
-
 struct PixelStatistics {
   std::vector<float> mean, deviation;
 };
@@ -38,7 +36,7 @@ Network make_cnn4(const NetworkSpec& spec, size_t batch, const RandomStream& ran
                   const MakeConvolution& make_convolution) {
   ImageShape shape{spec.height, spec.image_width, spec.channels, 1};
   Network network(batch, shape, spec.classes);
-  for (size_t block = 0; block < kBlocks; ++block) {
+  for (size_t block = 0; block < kCnn4Blocks; ++block) {
     const std::string name = "blocks." + std::to_string(block);
     const size_t channels = size_t{spec.width} << block;
     if (spec.binary && block > 0) {
@@ -48,7 +46,7 @@ Network make_cnn4(const NetworkSpec& spec, size_t batch, const RandomStream& ran
     network.add(make_convolution(shape, channels, name + ".convolution", {}));
     shape = shape_of_lanes(shape.height, shape.width, channels, 0);
     const Activation activation = spec.binary ? Activation::kHardtanh : Activation::kRelu;
-    const size_t border = spec.binary || block + 1 == kBlocks ? 0 : 1;
+    const size_t border = spec.binary || block + 1 == kCnn4Blocks ? 0 : 1;
     network.add(std::make_unique<PooledNorm>(batch, shape, activation, border, name + ".norm"));
     shape = shape_of_lanes(shape.height / 2, shape.width / 2, channels, border);
   }
@@ -62,7 +60,7 @@ std::vector<NetworkProduct> cnn4_products(const NetworkSpec& spec) {
   uint64_t height = spec.height;
   uint64_t width = spec.image_width;
   uint64_t channels = spec.channels;
-  for (size_t block = 0; block < kBlocks; ++block) {
+  for (size_t block = 0; block < kCnn4Blocks; ++block) {
     const uint64_t out = uint64_t{spec.width} << block;
     products.push_back({"blocks." + std::to_string(block) + ".convolution.weights", 9 * channels, out,
                         height * width, spec.binary, spec.binary && block > 0});
@@ -88,7 +86,7 @@ const std::vector<std::string>& network_names() {
 }
 
 uint32_t least_side(const std::string& name) {
-  return name == "cnn4" ? 1 << kBlocks : 1;
+  return name == "cnn4" ? 1 << kCnn4Blocks : 1;
 }
 
 NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool binary) {

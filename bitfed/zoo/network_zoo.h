@@ -30,6 +30,8 @@ struct NetworkSpec {
   bool operator==(const NetworkSpec&) const = default;
 };
 
+inline constexpr size_t kCnn4Blocks = 4;
+
 // The names of all networks, in the order they are shown.
 const std::vector<std::string>& network_names();
 
@@ -68,7 +70,6 @@ struct NetworkProduct {
   uint64_t places;
   bool sign_weights;
   bool sign_inputs;
-  ConvolutionKernel kernel = {};  // of a convolution
 
   uint64_t multiply_adds() const { return inputs * outputs * places; }
 };

@@ -1,6 +1,7 @@
 #include "bitfed/zoo/packed_numbers.h"
 
 #include "bitfed/nn/sign_bits.h"
+#include "bitfed/zoo/resnet.h"
 
 namespace bitfed {
 namespace {
@@ -18,26 +19,15 @@ class Reader {
     return fold_norm(numbers_.reals[first], numbers_.reals[first + 1], numbers_.reals[first + 2],
                      numbers_.reals[first + 3]);
   }
-  PackedConvolution::Numbers convolution(const NetworkProduct& product) {
+  PackedConvolution::Numbers convolution(const ConvolutionKernel& kernel) {
     const std::vector<uint8_t>& its_signs = signs();
-    return {its_signs, norm(), product.kernel};
+    return {its_signs, norm(), kernel};
   }
 
  private:
   const NetworkNumbers& numbers_;
   size_t next_ = 0;
 };
-
-void add_residual(const NetworkProduct& product, PackedConvolution::Numbers convolution,
-                  std::vector<PackedNetwork::Residual>* blocks) {
-  if (product.weights.find(".first.") != std::string::npos) {
-    blocks->push_back({std::move(convolution), {}, {}});
-  } else if (product.weights.find(".second.") != std::string::npos) {
-    blocks->back().second = std::move(convolution);
-  } else {
-    blocks->back().shortcut = std::move(convolution);
-  }
-}
 
 }  // namespace
 
@@ -52,20 +42,21 @@ PackedNetwork::Numbers packed_numbers(const NetworkSpec& spec, const NetworkNumb
       packed.inputs.push_back(input_of(spec, static_cast<uint8_t>(pixel), c));
   }
   Reader reader(numbers);
-  const std::vector<NetworkProduct> products = network_products(spec);
-  const NetworkProduct& stem = products.front();
+  const NetworkProduct stem = network_products(spec).front();
   packed.stem = stem.sign_weights ? unpack_signs(reader.signs(), stem.inputs * stem.outputs, stem.weights)
                                   : reader.reals();
   packed.stem_norm = reader.norm();
-  for (size_t i = 1; i + 1 < products.size(); ++i) {
-    PackedConvolution::Numbers convolution = reader.convolution(products[i]);
-    if (spec.is_residual()) {
-      add_residual(products[i], std::move(convolution), &packed.residual);
-    } else {
-      packed.pooled.push_back(std::move(convolution));
+  if (spec.is_residual()) {
+    for (const ResnetBlock& block : resnet_blocks(spec)) {
+      PackedNetwork::Residual& residual = packed.residual.emplace_back();
+      residual.first = reader.convolution({3, block.stride});
+      residual.second = reader.convolution({});
+      if (block.has_shortcut()) residual.shortcut = reader.convolution({1, block.stride});
     }
+    packed.norm = reader.norm();
+  } else {
+    for (size_t block = 1; block < kCnn4Blocks; ++block) packed.pooled.push_back(reader.convolution({}));
   }
-  if (spec.is_residual()) packed.norm = reader.norm();
   packed.dense = reader.reals();
   if (spec.is_residual()) packed.bias = reader.reals();
   return packed;

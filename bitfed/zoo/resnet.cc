@@ -102,13 +102,13 @@ std::vector<NetworkProduct> resnet_products(const NetworkSpec& spec) {
     const ConvolutionKernel kernel{3, block.stride};
     height = kernel.steps(height);
     width = kernel.steps(width);
-    const auto add = [&](const char* name, uint64_t inputs, const ConvolutionKernel& its_kernel) {
-      products.push_back({block.name + name + ".convolution.weights", its_kernel.taps() * inputs, block.out,
-                          height * width, signs, signs, its_kernel});
+    const auto add = [&](const char* name, uint64_t inputs) {
+      products.push_back(
+          {block.name + name + ".convolution.weights", inputs, block.out, height * width, signs, signs});
     };
-    add(".first", block.in, kernel);
-    add(".second", block.out, {3, 1});
-    if (block.has_shortcut()) add(".shortcut", block.in, {1, block.stride});
+    add(".first", 9 * block.in);
+    add(".second", 9 * block.out);
+    if (block.has_shortcut()) add(".shortcut", block.in);
   }
   products.push_back({"dense.weights", products.back().outputs, spec.classes, 1, false, false});
   return products;
