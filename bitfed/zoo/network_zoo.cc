@@ -8,7 +8,6 @@
 #include "bitfed/nn/convolution.h"
 #include "bitfed/nn/dense.h"
 #include "bitfed/nn/pooled_norm.h"
-#include "bitfed/nn/sign_activation.h"
 #include "bitfed/zoo/resnet.h"
 
 namespace bitfed {
@@ -42,7 +41,7 @@ Network make_cnn4(const NetworkSpec& spec, size_t batch, const RandomStream& ran
     const std::string name = "blocks." + std::to_string(block);
     const size_t channels = size_t{spec.width} << block;
     if (spec.binary && block > 0) {
-      network.add(std::make_unique<SignActivation>(batch, shape, 1));
+      network.add(make_signs(spec, batch, shape, name));
       shape.border = 1;
     }
     network.add(make_convolution(shape, channels, name + ".convolution", {}));
@@ -80,6 +79,16 @@ Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
   return make_resnet(spec, batch, random, make_convolution);
 }
 
+// Real networks take no signs, and their recipes need not say how.
+void read_deployment(const Config& model, NetworkSpec* spec) {
+  if (!spec->binary && !model.has("deploy")) return;
+  const std::vector<std::string> ways = {"image", "static"};
+  spec->static_signs = model.choice("deploy", ways[0], ways) == "static";
+  if (spec->static_signs && !spec->binary) {
+    throw input_error("{}: found static, expected image for a real network", model.where("deploy"));
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& network_names() {
@@ -101,6 +110,7 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool bi
     throw input_error("{}: found {}, expected a multiple of {} for a binary network", model.where("width"),
                       spec.width, kLanes);
   }
+  read_deployment(model, &spec);
   if (prototype.is_table()) {
     throw input_error("{}: '{}' is a table, and {} needs images", model.where("name"), prototype.name,
                       spec.name);
@@ -144,6 +154,12 @@ Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& opti
                  }
                  return std::make_unique<BinaryConvolution>(batch, shape, channels, options, name, kernel);
                });
+}
+
+std::unique_ptr<SignActivation> make_signs(const NetworkSpec& spec, size_t batch, const ImageShape& input,
+                                           const std::string& name) {
+  if (!spec.static_signs) return std::make_unique<SignActivation>(batch, input, 1);
+  return std::make_unique<SignActivation>(batch, input, 1, name + ".signs");
 }
 
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network) {
