@@ -25,6 +25,8 @@ class NetworkGraph {
     if (spec_.name != "cnn4")
       throw input_error("--format onnx: found {}; of the networks only cnn4 can be written as ONNX",
                         spec_.name);
+    if (spec_.static_signs)
+      throw input_error("--format onnx: found a network of model.deploy = static, expected image");
     std::string x = inputs(input);
     for (size_t block = 0; block < 4; ++block) {
       read_block(block);

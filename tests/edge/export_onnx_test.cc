@@ -54,6 +54,8 @@ TEST(ExportOnnx, SaysWhatItCannotCarry) {
   members[0].scale = 0;
   EXPECT_THAT(error_text([&] { export_onnx(TsetlinModel(3, members), "model", names); }),
               HasSubstr("depend on the batch"));
+  const SomeModel network = some_network_model("static", true, 16, 16, 16, 1, 1, true);
+  EXPECT_THAT(error_text([&] { export_onnx(*network.model, "model", names); }), HasSubstr("static"));
 }
 
 }  // namespace
