@@ -13,6 +13,22 @@ static int ones(uint32_t x) {
 }
 )";
 
+inline constexpr const char* kCSignedSum = R"(
+/* The sum of the inputs, those with a bit of 0 negated. */
+static float signed_sum(const float *from, int count, const uint32_t *signs) {
+  float sum = 0;
+  int i;
+  for (i = 0; i < count; ++i) {
+    if ((signs[i >> 5] >> (i & 31) & 1) != 0) {
+      sum += from[i];
+    } else {
+      sum -= from[i];
+    }
+  }
+  return sum;
+}
+)";
+
 // The product of two floats is exact in a double. The sum is rounded to odd (Boldo and Melquiond, 2008), so
 // that rounding it again, to a float, is rounding once.
 inline constexpr const char* kCFused = R"(

@@ -1,16 +1,14 @@
 // A perceptron as C. A hidden unit is a sum and a threshold: batch norm and sign are folded into it, which is
-// exact, since each rounding on the way is monotone in the sum. Sums of signs count differing bits.
+// exact (nn/sign_thresholds). Sums of signs count differing bits.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cfloat>
-#include <cmath>
-#include <cstring>
 
 #include "bitfed/edge/c_body.h"
 #include "bitfed/edge/c_functions.h"
 #include "bitfed/edge/c_text.h"
+#include "bitfed/nn/sign_thresholds.h"
 
 namespace bitfed {
 namespace {
@@ -28,22 +26,6 @@ static void scale(const @name@_input *values) {
 
 constexpr const char* kClip = R"(    if (inputs[i] < -@limit@) inputs[i] = -@limit@;
     if (@limit@ < inputs[i]) inputs[i] = @limit@;
-)";
-
-constexpr const char* kSignedSum = R"(
-/* The sum of the inputs, those with a bit of 0 negated. */
-static float signed_sum(const uint32_t *signs) {
-  float sum = 0;
-  int i;
-  for (i = 0; i < @inputs@; ++i) {
-    if ((signs[i >> 5] >> (i & 31) & 1) != 0) {
-      sum += inputs[i];
-    } else {
-      sum -= inputs[i];
-    }
-  }
-  return sum;
-}
 )";
 
 constexpr const char* kDiffering = R"(
@@ -71,7 +53,7 @@ static void layer(const uint32_t *from, int words, const uint32_t *weights, cons
 )";
 
 constexpr const char* kFirst = R"(  for (unit = 0; unit < @units@; ++unit) {
-    const uint32_t on = signed_sum(weights_0 + unit * @words@) >= least_0[unit];
+    const uint32_t on = signed_sum(inputs, @inputs@, weights_0 + unit * @words@) >= least_0[unit];
     if ((unit & 31) == 0) hidden[0][unit >> 5] = 0;
     hidden[0][unit >> 5] |= on << (unit & 31);
   }
@@ -103,42 +85,9 @@ static void layer(const float *from, int in, const float *weights, const float *
 }
 )";
 
-// Floats in their order as whole numbers, and back.
-int64_t rank_of(float value) {
-  int32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits >= 0 ? bits : int64_t{INT32_MIN} - bits;
-}
-
-float float_of(int64_t rank) {
-  const auto bits = static_cast<int32_t>(rank >= 0 ? rank : int64_t{INT32_MIN} - rank);
-  float value = 0;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-bool is_on(float sum, float factor, float shift) {
-  const float product = sum * factor;
-  return product + shift >= 0;
-}
-
-// The least sum that turns a unit on; the factor is not negative. Where none does, the largest float, which
-// no sum of readings comes to.
-float least_sum(float factor, float shift) {
-  int64_t off = rank_of(-FLT_MAX) - 1;
-  int64_t on = rank_of(FLT_MAX);
-  while (on - off > 1) {
-    const int64_t middle = off + (on - off) / 2;
-    (is_on(float_of(middle), factor, shift) ? on : off) = middle;
-  }
-  return float_of(on);
-}
-
-// The most differing bits of n that leave a unit on; -1: it never is.
-int32_t most_differing(int32_t n, float factor, float shift) {
-  int32_t most = -1;
-  while (most < n && is_on(static_cast<float>(n - 2 * (most + 1)), factor, shift)) ++most;
-  return most;
+// The most differing bits of n that leave a unit on, given its least sum; -1: it never is.
+int32_t most_differing(int32_t n, int32_t least) {
+  return (n - least + 2) / 2 - 1;
 }
 
 struct MlpLayer {
@@ -148,6 +97,7 @@ struct MlpLayer {
   std::vector<float> weights, factor, shift;
 
   size_t words() const { return (in + 31) / 32; }
+  FoldedNorm norm() const { return {factor, shift}; }
   bool sign(size_t input, size_t unit) const {
     const size_t k = input * out + unit;
     return (signs[k / 8] >> (k % 8) & 1) != 0;
@@ -218,7 +168,7 @@ class MlpWriter {
 
   void add_binary_layers() {
     const size_t last = layers_.size() - 1;
-    functions_ += filled(kSignedSum, {{"inputs", text(layers_[0].in)}});
+    functions_ += kCSignedSum;
     if (last > 0) {
       size_t words = 0;
       for (const MlpLayer& layer : layers_) words = std::max(words, (layer.out + 31) / 32);
@@ -233,20 +183,18 @@ class MlpWriter {
 
   void add_first() {
     const MlpLayer& layer = layers_[0];
-    std::vector<float> least;
-    for (size_t unit = 0; unit < layer.out; ++unit)
-      least.push_back(least_sum(std::abs(layer.factor[unit]), layer.shift[unit]));
     tables_.words("weights_0", unit_words(layer, true));
-    tables_.floats("least_0", least);
-    calls_ += filled(kFirst, {{"units", text(layer.out)}, {"words", text(layer.words())}});
+    tables_.floats("least_0", real_thresholds(layer.norm(), 0));
+    calls_ += filled(
+        kFirst, {{"units", text(layer.out)}, {"inputs", text(layer.in)}, {"words", text(layer.words())}});
   }
 
   void add_hidden(size_t index) {
     const MlpLayer& layer = layers_[index];
+    const auto inputs = static_cast<int32_t>(layer.in);
     std::vector<int32_t> most;
-    for (size_t unit = 0; unit < layer.out; ++unit)
-      most.push_back(
-          most_differing(static_cast<int32_t>(layer.in), std::abs(layer.factor[unit]), layer.shift[unit]));
+    for (const int32_t least : whole_thresholds(layer.norm(), 0, inputs))
+      most.push_back(most_differing(inputs, least));
     tables_.words("weights_" + text(index), unit_words(layer, true));
     tables_.wide_integers("most_" + text(index), most);
     calls_ += fmt::format("  layer(hidden[{}], {}, weights_{}, most_{}, {}, hidden[{}]);\n", (index + 1) % 2,
@@ -260,7 +208,7 @@ class MlpWriter {
     tables_.floats("norm_factor", layer.factor);
     tables_.floats("norm_shift", layer.shift);
     const std::string sum =
-        index == 0 ? fmt::format("signed_sum(weights_0 + unit * {})", words)
+        index == 0 ? fmt::format("signed_sum(inputs, {}, weights_0 + unit * {})", layer.in, words)
                    : fmt::format("(float)({} - 2 * differing(hidden[{}], weights_{} + unit * {}, {}))",
                                  layer.in, (index + 1) % 2, index, words, words);
     calls_ += filled(kLast, {{"units", text(layer.out)}, {"sum", sum}});

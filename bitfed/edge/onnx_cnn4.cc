@@ -55,7 +55,8 @@ std::string add_cnn4(const NetworkModel& model, const std::string& input, OnnxGr
       x = layers.ordered_convolution(x, block.filters);
     } else {
       const size_t pixels = size_t{spec.height >> i} * (spec.image_width >> i);
-      x = layers.convolution(layers.signs(x, pixels, block.filters.in), block.filters);
+      x = layers.convolution(layers.signs(x, pixels, block.filters.in, fmt::format("blocks.{}", i)),
+                             block.filters);
     }
     x = layers.activated(layers.normed(pool(x), block.norm));
   }

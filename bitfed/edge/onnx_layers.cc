@@ -123,8 +123,9 @@ std::string OnnxLayers::image_mean(const std::string& x, size_t pixels, size_t c
   return graph_.cast(graph_.node("Div", {sums, numbers}), OnnxType::kFloat);
 }
 
-std::string OnnxLayers::signs(const std::string& x, size_t pixels, size_t channels) {
-  const std::string mean = image_mean(x, pixels, channels);
+std::string OnnxLayers::signs(const std::string& x, size_t pixels, size_t channels, const std::string& name) {
+  const std::string mean = spec_.static_signs ? scalar(state_.values<float>(name + ".signs.mean", {1, 1})[0])
+                                              : image_mean(x, pixels, channels);
   return graph_.node("Where", {graph_.node("GreaterOrEqual", {x, mean}), scalar(1.0f), scalar(-1.0f)});
 }
 

@@ -39,8 +39,9 @@ class OnnxLayers {
   std::string normed(const std::string& x, const FoldedNorm& norm);
   // Hardtanh of a binary network, ReLU of a real one.
   std::string activated(const std::string& x);
-  // Of an image of so many pixels about its mean.
-  std::string signs(const std::string& x, size_t pixels, size_t channels);
+  // Of an image of so many pixels about its mean, or that of a static network; `name`: of the convolution
+  // that takes them.
+  std::string signs(const std::string& x, size_t pixels, size_t channels, const std::string& name);
   // The mean of each channel, as an image of one pixel.
   std::string average_pool(const std::string& x, size_t pixels, size_t channels);
   // The scores. In doubles, so that the order does not matter.

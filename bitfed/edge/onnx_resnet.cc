@@ -37,8 +37,8 @@ class ResnetGraph {
   }
 
   // What convolutions take of an image of the present size.
-  std::string entry(const std::string& x, size_t channels) {
-    return spec_.binary ? layers_.signs(x, height_ * width_, channels) : x;
+  std::string entry(const std::string& x, size_t channels, const std::string& name) {
+    return spec_.binary ? layers_.signs(x, height_ * width_, channels, name) : x;
   }
 
   std::string convolution(const std::string& x, const std::string& name, const ConvolutionKernel& kernel,
@@ -50,12 +50,13 @@ class ResnetGraph {
 
   std::string residual(const std::string& x, const ResnetBlock& block) {
     const ConvolutionKernel kernel{3, block.stride};
-    const std::string from = entry(x, block.in);
+    const std::string from = entry(x, block.in, block.name + ".first");
     height_ = kernel.steps(height_);
     width_ = kernel.steps(width_);
     std::string path =
         layers_.activated(convolution(from, block.name + ".first", kernel, block.in, block.out));
-    path = convolution(entry(path, block.out), block.name + ".second", {3, 1}, block.out, block.out);
+    const std::string second = block.name + ".second";
+    path = convolution(entry(path, block.out, second), second, {3, 1}, block.out, block.out);
     const std::string shortcut = block.has_shortcut() ? convolution(from, block.name + ".shortcut",
                                                                     {1, block.stride}, block.in, block.out)
                                                       : x;

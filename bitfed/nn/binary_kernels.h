@@ -43,12 +43,22 @@ struct SignNorms {
   float* out;  // [pixel][filter]
 };
 
+// The signs behind batch norm, hardtanh and a pool where they are taken about a mean that is known before: a
+// bit of 1 where the largest sum of four pixels, or the sum of each, is at least so much.
+struct SignThresholds {
+  const int32_t* least;  // of each filter
+  bool pools;
+  const uint32_t* places;  // of every pool, or every pixel: where its words begin
+  uint32_t* words;         // zeros there
+};
+
 // The kernels of binary networks as they are deployed, one table per instruction set. All give the same bits.
 struct BinaryKernels {
   const char* name;
 
   void (*sign_pools)(const SignPatches& patches, const SignPools& pools);
   void (*sign_norms)(const SignPatches& patches, const SignNorms& norms);
+  void (*sign_thresholds)(const SignPatches& patches, const SignThresholds& thresholds);
   // The sums themselves: [pixel][filter].
   void (*sign_sums)(const SignPatches& patches, float* out);
 

@@ -5,11 +5,6 @@
 #include "bitfed/nn/folded_norm.h"
 
 namespace bitfed {
-namespace {
-
-constexpr float kMomentum = 0.1f;
-
-}  // namespace
 
 NormParameters::NormParameters(size_t channels, const std::string& name)
     : scale(name + ".scale", 1, channels),

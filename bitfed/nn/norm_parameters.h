@@ -18,6 +18,7 @@ struct NormParameters {
   void fold(Floats* factor, Floats* offset) const;
 
   static constexpr float kEpsilon = 1e-5f;
+  static constexpr float kMomentum = 0.1f;
 
   Parameter scale, shift;
   Parameter mean, variance;  // statistics

@@ -4,12 +4,15 @@
 #include <cmath>
 
 #include "bitfed/nn/kernels.h"
+#include "bitfed/nn/sign_thresholds.h"
 
 namespace bitfed {
 
 PackedConvolution::PackedConvolution(const Numbers& numbers, size_t height, size_t width, size_t channels,
                                      Order order)
     : kernel_(numbers.kernel),
+      order_(order),
+      mean_(numbers.mean),
       height_(height),
       width_(width),
       channels_(channels),
@@ -65,12 +68,35 @@ size_t PackedConvolution::output_floats() const {
 
 void PackedConvolution::take_signs(const float* values, uint32_t* signs) const {
   const size_t count = height_ * width_ * channels_;
-  const float mean = neural_kernels().mean(values, count, count);
-  std::fill_n(signs, sign_words(), 0u);
+  const float mean = mean_ ? *mean_ : neural_kernels().mean(values, count, count);
+  clear_signs(signs);
   for (size_t y = 0; y < height_; ++y) {
     binary_kernels().signs_about(values + y * width_ * channels_, width_, channels_, mean,
                                  signs + (y + 1) * row_words() + filters_.pixel_words());
   }
+}
+
+void PackedConvolution::clear_signs(uint32_t* signs) const {
+  std::fill_n(signs, sign_words(), 0u);
+}
+
+void PackedConvolution::prepare_signs(const PackedConvolution& next) {
+  const std::vector<float> factor(factor_.data(), factor_.data() + filters());
+  const std::vector<float> offset(offset_.data(), offset_.data() + filters());
+  const auto most = static_cast<int32_t>(kernel_.taps() * channels_);
+  least_ = whole_thresholds({factor, offset}, *next.mean_, most);
+  const size_t places = order_ == Order::kPools ? cases_.size() / 4 : cases_.size();
+  for (size_t i = 0; i < places; ++i) {
+    const size_t pixel = std::min(i, out_height_ * out_width_ - 1);
+    const size_t y = 1 + pixel / out_width_;
+    const size_t x = 1 + pixel % out_width_;
+    next_places_.push_back(static_cast<uint32_t>(y * next.row_words() + x * next.filters_.pixel_words()));
+  }
+}
+
+void PackedConvolution::give_signs(const uint32_t* signs, uint32_t* next) const {
+  binary_kernels().sign_thresholds(patches(signs),
+                                   {least_.data(), order_ == Order::kPools, next_places_.data(), next});
 }
 
 SignPatches PackedConvolution::patches(const uint32_t* signs) const {

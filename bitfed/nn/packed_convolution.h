@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "bitfed/nn/folded_norm.h"
@@ -11,13 +12,15 @@ namespace bitfed {
 
 // A convolution of signs with signs as it is deployed, on bits, and the batch norm behind it. Its inputs are
 // the signs of an image's values about their mean: (x - mean) / deviation >= 0 is x >= mean, so that the
-// deviation is not needed.
+// deviation is not needed. Static: about a mean that is given; then what stands before a convolution's signs
+// can give them by itself, each by a threshold of its whole sum.
 class PackedConvolution {
  public:
   struct Numbers {
     std::vector<uint8_t> signs;  // bits by row and column of the kernel, input channel, then filter
     FoldedNorm norm;
     ConvolutionKernel kernel;
+    std::optional<float> mean = {};  // static: about which its inputs' signs are taken
   };
 
   // What comes out: all pixels row by row, or those of 2 x 2 pools, of which the largest is left.
@@ -34,6 +37,13 @@ class PackedConvolution {
   // Words of the signs of an image, with a border of a pixel.
   size_t sign_words() const { return (height_ + 2) * row_words(); }
   void take_signs(const float* values, uint32_t* signs) const;
+  void clear_signs(uint32_t* signs) const;
+
+  // Of a static one whose output is that of `next`'s signs alone: makes it ready for give_signs().
+  void prepare_signs(const PackedConvolution& next);
+  bool gives_signs() const { return !least_.empty(); }
+  // The signs of the output clipped to ±1, into a cleared image of signs of the next convolution.
+  void give_signs(const uint32_t* signs, uint32_t* next) const;
 
   // The pools, clipped to ±1.
   void pool(const uint32_t* signs, float* out) const;
@@ -47,12 +57,16 @@ class PackedConvolution {
   SignPatches patches(const uint32_t* signs) const;
 
   ConvolutionKernel kernel_;
+  Order order_;
+  std::optional<float> mean_;
   size_t height_, width_, channels_;  // of its input
   size_t out_height_, out_width_;
   SignFilters filters_;
   Floats factor_, offset_;
   std::vector<uint32_t> places_;  // see SignPatches
   std::vector<uint8_t> cases_;
+  std::vector<int32_t> least_;  // see SignThresholds
+  std::vector<uint32_t> next_places_;
 };
 
 }  // namespace bitfed

@@ -61,6 +61,9 @@ void PackedNetwork::make_pooled(const Numbers& numbers) {
     width = made.width();
     channels = made.filters();
   }
+  for (size_t i = 0; i + 1 < pooled_.size(); ++i) {
+    if (numbers.pooled[i + 1].mean) pooled_[i].prepare_signs(pooled_[i + 1]);
+  }
   last_pixels_ = height * width;
 }
 
@@ -72,6 +75,7 @@ void PackedNetwork::make_residual(const Numbers& numbers) {
   for (const Residual& block : numbers.residual) {
     PackedConvolution first(block.first, height, width, channels, kRows);
     PackedConvolution second(block.second, first.height(), first.width(), first.filters(), kRows);
+    if (block.second.mean) first.prepare_signs(second);
     std::optional<PackedConvolution> shortcut;
     if (block.shortcut.has_value()) shortcut.emplace(*block.shortcut, height, width, channels, kRows);
     height = second.height();
@@ -101,6 +105,7 @@ PackedNetwork::Workspace PackedNetwork::make_workspace() const {
   workspace.values_ = Floats(values);
   workspace.inner_ = Floats(inner);
   workspace.signs_.resize(words);
+  workspace.next_signs_.resize(words);
   workspace.scores_ = Floats(dense_.stride);
   return workspace;
 }
@@ -162,21 +167,34 @@ void PackedNetwork::run(const uint8_t* pixels, Workspace* workspace, Finished fi
   float* values = workspace->values_.data();
   float* inner = workspace->inner_.data();
   uint32_t* signs = workspace->signs_.data();
-  for (const PackedConvolution& block : pooled_) {
-    block.take_signs(values, signs);
-    block.pool(signs, values);
+  uint32_t* next_signs = workspace->next_signs_.data();
+  for (size_t i = 0; i < pooled_.size(); ++i) {
+    const PackedConvolution& block = pooled_[i];
+    if (i == 0 || !pooled_[i - 1].gives_signs()) block.take_signs(values, signs);
+    if (block.gives_signs()) {
+      pooled_[i + 1].clear_signs(next_signs);
+      block.give_signs(signs, next_signs);
+      std::swap(signs, next_signs);
+    } else {
+      block.pool(signs, values);
+    }
     finished(layer++);
   }
   for (const ResidualStage& block : residual_) {
     block.first.take_signs(values, signs);
-    block.first.norm(signs, nullptr, true, inner);
+    if (block.first.gives_signs()) {
+      block.second.clear_signs(next_signs);
+      block.first.give_signs(signs, next_signs);
+    } else {
+      block.first.norm(signs, nullptr, true, inner);
+    }
     finished(layer);
     if (block.shortcut.has_value()) {
       block.shortcut->norm(signs, nullptr, false, values);
       finished(layer + 2);
     }
-    block.second.take_signs(inner, signs);
-    block.second.norm(signs, values, true, values);
+    if (!block.first.gives_signs()) block.second.take_signs(inner, next_signs);
+    block.second.norm(next_signs, values, true, values);
     finished(layer + 1);
     layer += block.shortcut.has_value() ? 3 : 2;
   }

@@ -85,7 +85,7 @@ class PackedNetwork::Workspace {
   Floats rows_;    // sums of two rows of the stem
   Floats values_;  // behind the present block
   Floats inner_;   // behind the first convolution of a residual block, and the average
-  AlignedVector<uint32_t> signs_;
+  AlignedVector<uint32_t> signs_, next_signs_;
   Floats scores_;
 };
 

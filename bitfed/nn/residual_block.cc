@@ -69,15 +69,18 @@ void ResidualBlock::backward(const Images& input, size_t images, Images* input_g
 }
 
 std::vector<Parameter*> ResidualBlock::parameters() {
-  std::vector<Parameter*> all = path_.parameters();
-  const std::vector<Parameter*> more = shortcut_.parameters();
-  all.insert(all.end(), more.begin(), more.end());
+  std::vector<Parameter*> all = entry_->parameters();
+  for (const Sequence* part : {&path_, &shortcut_}) {
+    const std::vector<Parameter*> more = part->parameters();
+    all.insert(all.end(), more.begin(), more.end());
+  }
   return all;
 }
 
 void ResidualBlock::start(RandomStream random) {
   path_.start(random.substream(0));
   shortcut_.start(random.substream(1));
+  entry_->start(random.substream(2));
 }
 
 void ResidualBlock::begin_round() {
@@ -97,8 +100,10 @@ void ResidualBlock::end_round() {
 }
 
 std::vector<std::vector<float>> ResidualBlock::deployed() {
-  std::vector<std::vector<float>> all = path_.deployed();
-  for (std::vector<float>& numbers : shortcut_.deployed()) all.push_back(std::move(numbers));
+  std::vector<std::vector<float>> all = entry_->deployed();
+  for (Sequence* part : {&path_, &shortcut_}) {
+    for (std::vector<float>& numbers : part->deployed()) all.push_back(std::move(numbers));
+  }
   return all;
 }
 

@@ -3,10 +3,12 @@
 #include <cassert>
 #include <cmath>
 
+#include "bitfed/nn/norm_parameters.h"
+
 namespace bitfed {
 namespace {
 
-constexpr float kTiny = 1e-6f;  // an image of equal values has no deviation
+constexpr float kTiny = 1e-6f;  // equal values have no deviation
 
 }  // namespace
 
@@ -15,26 +17,62 @@ SignActivation::SignActivation(size_t batch, const ImageShape& input, size_t bor
   assert(input.border == 0 && input.channels % kLanes == 0 && input.idle_channels == 0);
 }
 
+SignActivation::SignActivation(size_t batch, const ImageShape& input, size_t border, const std::string& name)
+    : SignActivation(batch, input, border) {
+  running_mean_.emplace(name + ".mean", 1, 1, true);
+}
+
+std::vector<Parameter*> SignActivation::parameters() {
+  if (!running_mean_) return {};
+  return {&*running_mean_};
+}
+
+void SignActivation::start(RandomStream /*random*/) {
+  if (running_mean_) running_mean_->values.values.clear();
+}
+
+void SignActivation::gather(float mean) {
+  float& running = *running_mean_->values.row(0);
+  running = (1 - NormParameters::kMomentum) * running + NormParameters::kMomentum * mean;
+}
+
+// By images, whose squares are added up in doubles: a sum of floats over a large batch would lose its ends.
+float SignActivation::deviation(const Images& input, size_t first, size_t images, float mean) const {
+  const size_t count = input.shape().image_floats();
+  double squares = 0;
+  for (size_t image = first; image < first + images; ++image) {
+    const double own = neural_kernels().deviation(input.row(image, 0), count, nullptr, count, mean);
+    squares += own * own;
+  }
+  return static_cast<float>(std::sqrt(squares / static_cast<double>(images)));
+}
+
 void SignActivation::forward(const Images& input, size_t images, Pass pass) {
   const NeuralKernels& kernels = neural_kernels();
   const ImageShape& shape = input.shape();
-  const size_t count = shape.image_floats();
-  for (size_t image = 0; image < images; ++image) {
-    const float* x = input.row(image, 0);
-    const float mean = kernels.mean(x, count, count);
-    for (size_t y = 0; y < shape.height; ++y)
-      kernels.signs(input.row(image, y), shape.row_floats(), mean, output_.row(image, y));
+  const size_t step = together(images);
+  const size_t count = step * shape.image_floats();
+  for (size_t first = 0; first < images; first += step) {
+    const bool gathered = running_mean_ && pass == Pass::kPrediction;
+    const float mean =
+        gathered ? *running_mean_->values.row(0) : kernels.mean(input.row(first, 0), count, count);
+    for (size_t image = first; image < first + step; ++image) {
+      for (size_t y = 0; y < shape.height; ++y)
+        kernels.signs(input.row(image, y), shape.row_floats(), mean, output_.row(image, y));
+    }
     if (pass == Pass::kPrediction) continue;
-    means_[image] = mean;
-    inverse_deviations_[image] = 1 / (kernels.deviation(x, count, nullptr, count, mean) + kTiny);
+    means_[first] = mean;
+    inverse_deviations_[first] = 1 / (deviation(input, first, step, mean) + kTiny);
+    if (running_mean_) gather(mean);
   }
 }
 
 void SignActivation::backward(const Images& input, size_t images, Images* input_gradient) {
-  const size_t count = input.shape().image_floats();
-  for (size_t image = 0; image < images; ++image) {
-    neural_kernels().sign_back({input.row(image, 0), count, means_[image], inverse_deviations_[image],
-                                surrogate_, output_gradient_.row(image, 0), input_gradient->row(image, 0)});
+  const size_t step = together(images);
+  const size_t count = step * input.shape().image_floats();
+  for (size_t first = 0; first < images; first += step) {
+    neural_kernels().sign_back({input.row(first, 0), count, means_[first], inverse_deviations_[first],
+                                surrogate_, output_gradient_.row(first, 0), input_gradient->row(first, 0)});
   }
 }
 

@@ -79,6 +79,17 @@ std::vector<float> channel_numbers(const nlohmann::json& object, const char* nam
   return numbers;
 }
 
+// Files from before there was a choice do not say it.
+bool static_signs_of(const nlohmann::json& described, bool binary, std::string_view source) {
+  if (!described.contains("deploy")) return false;
+  const std::string deploy = json_text(described, "deploy", source);
+  if (deploy != "image" && (deploy != "static" || !binary)) {
+    throw input_error("{}: field 'deploy': found '{}', expected image{}", source, deploy,
+                      binary ? " or static" : " for a real network");
+  }
+  return deploy == "static";
+}
+
 NetworkSpec spec_from_state(const State& state, std::string_view source) {
   const nlohmann::json described = parse_json(state.text("bitfed.network"), source);
   const auto length = [&](const char* name, int64_t least, int64_t most) {
@@ -92,6 +103,7 @@ NetworkSpec spec_from_state(const State& state, std::string_view source) {
   const nlohmann::json& binary = json_field(described, "binary", source);
   if (!binary.is_boolean()) throw input_error("{}: field 'binary': expected true or false", source);
   spec.binary = binary.get<bool>();
+  spec.static_signs = static_signs_of(described, spec.binary, source);
   spec.width = length("width", 1, 256);
   spec.height = length("height", least_side(spec.name), 256);
   spec.image_width = length("image_width", least_side(spec.name), 256);
@@ -200,16 +212,17 @@ State NetworkModel::state() const {
   }
   state.metadata["bitfed.format"] = "1";
   state.metadata["bitfed.kind"] = "network";
-  state.metadata["bitfed.network"] = nlohmann::json({{"name", spec_.name},
-                                                     {"binary", spec_.binary},
-                                                     {"width", spec_.width},
-                                                     {"height", spec_.height},
-                                                     {"image_width", spec_.image_width},
-                                                     {"channels", spec_.channels},
-                                                     {"classes", spec_.classes},
-                                                     {"mean", spec_.mean},
-                                                     {"deviation", spec_.deviation}})
-                                         .dump();
+  nlohmann::json described = {{"name", spec_.name},
+                              {"binary", spec_.binary},
+                              {"width", spec_.width},
+                              {"height", spec_.height},
+                              {"image_width", spec_.image_width},
+                              {"channels", spec_.channels},
+                              {"classes", spec_.classes},
+                              {"mean", spec_.mean},
+                              {"deviation", spec_.deviation}};
+  if (spec_.static_signs) described["deploy"] = "static";
+  state.metadata["bitfed.network"] = described.dump();
   return state;
 }
 

@@ -8,7 +8,6 @@
 #include "bitfed/nn/convolution.h"
 #include "bitfed/nn/dense.h"
 #include "bitfed/nn/pooled_norm.h"
-#include "bitfed/nn/sign_activation.h"
 #include "bitfed/zoo/resnet.h"
 
 namespace bitfed {
@@ -40,7 +39,7 @@ Network make_cnn4(const NetworkSpec& spec, size_t batch, const RandomStream& ran
     const std::string name = "blocks." + std::to_string(block);
     const size_t channels = size_t{spec.width} << block;
     if (spec.binary && block > 0) {
-      network.add(std::make_unique<SignActivation>(batch, shape, 1));
+      network.add(make_signs(spec, batch, shape, name));
       shape.border = 1;
     }
     network.add(make_convolution(shape, channels, name + ".convolution", {}));
@@ -78,6 +77,16 @@ Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
                             : make_cnn4(spec, batch, random, make_convolution);
 }
 
+// Real networks take no signs, and their recipes need not say how.
+void read_deployment(const Config& model, NetworkSpec* spec) {
+  if (!spec->binary && !model.has("deploy")) return;
+  const std::vector<std::string> ways = {"image", "static"};
+  spec->static_signs = model.choice("deploy", ways[0], ways) == "static";
+  if (spec->static_signs && !spec->binary) {
+    throw input_error("{}: found static, expected image for a real network", model.where("deploy"));
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& network_names() {
@@ -99,6 +108,7 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool bi
     throw input_error("{}: found {}, expected a multiple of {} for a binary network", model.where("width"),
                       spec.width, kLanes);
   }
+  read_deployment(model, &spec);
   if (prototype.is_table()) {
     throw input_error("{}: '{}' is a table, and {} needs images", model.where("name"), prototype.name,
                       spec.name);
@@ -144,6 +154,12 @@ Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& opti
                });
 }
 
+std::unique_ptr<SignActivation> make_signs(const NetworkSpec& spec, size_t batch, const ImageShape& input,
+                                           const std::string& name) {
+  if (!spec.static_signs) return std::make_unique<SignActivation>(batch, input, 1);
+  return std::make_unique<SignActivation>(batch, input, 1, name + ".signs");
+}
+
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network) {
   const size_t row_pixels = size_t{spec.image_width} * spec.channels;
   for (size_t y = 0; y < spec.height; ++y) {
@@ -167,11 +183,12 @@ std::vector<NetworkTensor> network_tensors(const NetworkSpec& spec) {
   for (const NetworkProduct& product : network_products(spec)) {
     const bool dense = product.weights == "dense.weights";
     if (dense && spec.is_residual()) add_norm("norm.", product.inputs);
-    tensors.push_back({product.weights, product.inputs, product.outputs, product.sign_weights});
-    if (dense) continue;
     std::string name = product.weights.substr(0, product.weights.rfind('.'));
     if (name.ends_with(".convolution")) name.resize(name.rfind('.'));
-    add_norm(name + ".norm.", product.outputs);
+    if (spec.static_signs && product.sign_inputs && !name.ends_with(".shortcut"))
+      tensors.push_back({name + ".signs.mean", 1, 1, false, true});
+    tensors.push_back({product.weights, product.inputs, product.outputs, product.sign_weights});
+    if (!dense) add_norm(name + ".norm.", product.outputs);
   }
   if (spec.is_residual()) tensors.push_back({"dense.bias", 1, spec.classes});
   return tensors;

@@ -11,15 +11,17 @@
 #include "bitfed/nn/convolution.h"
 #include "bitfed/nn/network.h"
 #include "bitfed/nn/rotated_weights.h"
+#include "bitfed/nn/sign_activation.h"
 
 namespace bitfed {
 
 // A convolutional network by name: what a recipe's [model] says and the data adds.
 struct NetworkSpec {
   std::string name = "cnn4";
-  bool binary = false;  // weights and inputs of convolutions are signs, but for the first's, see below
-  uint32_t width = 32;  // channels of the first layer
-  uint32_t height = 0;  // of the images
+  bool binary = false;        // weights and inputs of convolutions are signs, but for the first's, see below
+  bool static_signs = false;  // of a binary one: about running means, and not about those of an image
+  uint32_t width = 32;        // channels of the first layer
+  uint32_t height = 0;        // of the images
   uint32_t image_width = 0;
   uint32_t channels = 0;
   uint32_t classes = 0;
@@ -38,7 +40,7 @@ const std::vector<std::string>& network_names();
 // The lowest height and width of an image that leaves something to the last layer.
 uint32_t least_side(const std::string& name);
 
-// Reads [model] name and width. An input_error for tables, and for images too small for the network.
+// Reads [model] name, width and deploy. An input_error for tables, and for images too small for the network.
 NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool binary);
 
 // The network as it is deployed, its parameters fresh; a real one can be trained as it is.
@@ -100,6 +102,10 @@ struct NetworkOperations {
 };
 NetworkOperations operations_of(const NetworkProduct& product);
 NetworkOperations network_operations(const NetworkSpec& spec);
+
+// What takes the signs of a binary network's values; `name` is that of the convolution behind it.
+std::unique_ptr<SignActivation> make_signs(const NetworkSpec& spec, size_t batch, const ImageShape& input,
+                                           const std::string& name);
 
 // How a network's builder makes its convolutions: with weights as they are deployed, or rotated.
 using MakeConvolution = std::function<std::unique_ptr<Layer>(

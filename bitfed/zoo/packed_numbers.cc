@@ -9,7 +9,7 @@ namespace {
 // Takes tensors one after the other.
 class Reader {
  public:
-  explicit Reader(const NetworkNumbers& numbers) : numbers_(numbers) {}
+  Reader(const NetworkSpec& spec, const NetworkNumbers& numbers) : spec_(spec), numbers_(numbers) {}
 
   const std::vector<float>& reals() { return numbers_.reals[next_++]; }
   const std::vector<uint8_t>& signs() { return numbers_.signs[next_++]; }
@@ -19,12 +19,18 @@ class Reader {
     return fold_norm(numbers_.reals[first], numbers_.reals[first + 1], numbers_.reals[first + 2],
                      numbers_.reals[first + 3]);
   }
-  PackedConvolution::Numbers convolution(const ConvolutionKernel& kernel) {
-    const std::vector<uint8_t>& its_signs = signs();
-    return {its_signs, norm(), kernel};
+  // `takes_signs`: of values; a shortcut has those of the convolution beside it.
+  PackedConvolution::Numbers convolution(const ConvolutionKernel& kernel, bool takes_signs = true) {
+    PackedConvolution::Numbers convolution;
+    convolution.kernel = kernel;
+    if (takes_signs && spec_.static_signs) convolution.mean = reals()[0];
+    convolution.signs = signs();
+    convolution.norm = norm();
+    return convolution;
   }
 
  private:
+  const NetworkSpec& spec_;
   const NetworkNumbers& numbers_;
   size_t next_ = 0;
 };
@@ -41,7 +47,7 @@ PackedNetwork::Numbers packed_numbers(const NetworkSpec& spec, const NetworkNumb
     for (int pixel = 0; pixel < 256; ++pixel)
       packed.inputs.push_back(input_of(spec, static_cast<uint8_t>(pixel), c));
   }
-  Reader reader(numbers);
+  Reader reader(spec, numbers);
   const NetworkProduct stem = network_products(spec).front();
   packed.stem = stem.sign_weights ? unpack_signs(reader.signs(), stem.inputs * stem.outputs, stem.weights)
                                   : reader.reals();
@@ -51,7 +57,7 @@ PackedNetwork::Numbers packed_numbers(const NetworkSpec& spec, const NetworkNumb
       PackedNetwork::Residual& residual = packed.residual.emplace_back();
       residual.first = reader.convolution({3, block.stride});
       residual.second = reader.convolution({});
-      if (block.has_shortcut()) residual.shortcut = reader.convolution({1, block.stride});
+      if (block.has_shortcut()) residual.shortcut = reader.convolution({1, block.stride}, false);
     }
     packed.norm = reader.norm();
   } else {

@@ -5,7 +5,6 @@
 #include "bitfed/nn/border.h"
 #include "bitfed/nn/dense.h"
 #include "bitfed/nn/residual_block.h"
-#include "bitfed/nn/sign_activation.h"
 
 namespace bitfed {
 namespace {
@@ -37,8 +36,8 @@ class Builder {
 
  private:
   // Brings images to a convolution: with a border, and of a binary network their signs.
-  std::unique_ptr<Layer> entry(const ImageShape& shape) const {
-    if (spec_.binary) return std::make_unique<SignActivation>(batch_, shape, 1);
+  std::unique_ptr<Layer> entry(const ImageShape& shape, const std::string& name) const {
+    if (spec_.binary) return make_signs(spec_, batch_, shape, name);
     return std::make_unique<Border>(batch_, shape, 1);
   }
 
@@ -55,14 +54,15 @@ class Builder {
     const ImageShape out = shape_of_lanes(kernel.steps(in.height), kernel.steps(in.width), block.out, 0);
     Sequence path;
     add_convolution(in, out, kernel, activation_, block.name + ".first", &path);
-    path.add(entry(out));
+    path.add(entry(out, block.name + ".second"));
     add_convolution(out.with_border(1), out, {3, 1}, Activation::kNone, block.name + ".second", &path);
     Sequence shortcut;
     if (block.has_shortcut())
       add_convolution(in, out, {1, block.stride}, Activation::kNone, block.name + ".shortcut", &shortcut);
     *shape = out;
-    return std::make_unique<ResidualBlock>(batch_, out, activation_, entry(in.without_border()),
-                                           std::move(path), std::move(shortcut));
+    return std::make_unique<ResidualBlock>(batch_, out, activation_,
+                                           entry(in.without_border(), block.name + ".first"), std::move(path),
+                                           std::move(shortcut));
   }
 
   const NetworkSpec& spec_;

@@ -12,7 +12,8 @@ using ::testing::HasSubstr;
 
 std::vector<SomeModel> all_models() {
   std::vector<SomeModel> all = some_tsetlin_models();
-  for (const std::vector<SomeModel>& more : {some_mlp_models(), some_network_models()})
+  for (const std::vector<SomeModel>& more :
+       {some_mlp_models(), some_network_models(), some_static_networks()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -33,13 +33,15 @@ TEST(ExportC, PerceptronsAnswerBitForBit) {
 
 TEST(ExportC, NetworksAnswerBitForBit) {
   expect_same_answers(some_network_models());
+  expect_same_answers(some_static_networks());
 }
 
 // GNU C contracts to fused multiply-adds where there are some, unless it is told not to.
 TEST(ExportC, RoundsAsWrittenWhateverTheCompilerLikes) {
 #if defined(__x86_64__)
   if (!__builtin_cpu_supports("fma")) GTEST_SKIP() << "no fused multiply-add";
-  expect_same_answers({some_mlp_models().front(), some_network_models().front(), some_tsetlin_models()[2]},
+  expect_same_answers({some_mlp_models().front(), some_network_models().front(),
+                       some_static_networks().front(), some_tsetlin_models()[2]},
                       "-std=gnu11 -O2 -mfma");
 #else
   GTEST_SKIP() << "a flag of x86";
@@ -48,7 +50,7 @@ TEST(ExportC, RoundsAsWrittenWhateverTheCompilerLikes) {
 
 TEST(ExportC, NeedsNothingOfTheLibraryButMemcpy) {
   for (const std::vector<SomeModel>& models :
-       {some_tsetlin_models(), some_mlp_models(), some_network_models()}) {
+       {some_tsetlin_models(), some_mlp_models(), some_network_models(), some_static_networks()}) {
     for (const SomeModel& some : models) {
       const CExport code =
           export_c(*some.model, "model", std::vector<std::string>(some.model->class_count()));
@@ -57,6 +59,15 @@ TEST(ExportC, NeedsNothingOfTheLibraryButMemcpy) {
         EXPECT_THAT(code.source, Not(HasSubstr(word))) << some.name;
     }
   }
+}
+
+// Between blocks bits alone; values are the last block's.
+TEST(ExportC, StaticNetworksTakeLessMemory) {
+  const SomeModel some = some_static_networks().front();
+  const CExport code = export_c(*some.model, "model", std::vector<std::string>(10));
+  EXPECT_EQ(code.ram_bytes, 4u * (14 * 14 + 7 * 7 * 2 + 256));
+  EXPECT_THAT(code.source, HasSubstr("static float values[256];"));
+  EXPECT_THAT(code.source, Not(HasSubstr("take_signs")));
 }
 
 TEST(ExportC, SaysWhatItCannotCarry) {

@@ -152,32 +152,37 @@ void expect_same_in_onnxruntime(const std::string& recipe, const std::vector<std
   expect_same_in_onnxruntime(*trained->model, trained->test, expected);
 }
 
-// `onnx_samples`: runtimes take their time over thousands of clauses as filters.
-void expect_same_everywhere(const std::string& recipe, const std::vector<std::string>& overrides,
-                            size_t onnx_samples = 100000) {
-  const std::optional<Trained> trained = train(recipe, overrides);
-  if (!trained) GTEST_SKIP() << "no data for " << recipe;
-  Answers expected = answers_of(*trained->model, trained->test);
-  const Answers host = run_exported_c(*trained->model, trained->test, "-O2");
+// Over the whole test set on the host, and over some of it on a device.
+void expect_same_in_c(const Trained& trained) {
+  Answers expected = answers_of(*trained.model, trained.test);
+  const Answers host = run_exported_c(*trained.model, trained.test, "-O2");
   EXPECT_EQ(host.classes, expected.classes);
   EXPECT_EQ(host.scores, expected.scores);
-  std::vector<uint32_t> first(std::min(onnx_samples, trained->test.size()));
-  std::iota(first.begin(), first.end(), 0u);
-  const Dataset some = subset(trained->test, first);
-  expect_same_in_onnxruntime(*trained->model, some, answers_of(*trained->model, some));
   // Classes that differ, or the test would say little.
   EXPECT_GT(*std::max_element(expected.classes.begin(), expected.classes.end()), 0);
   if (!have("arm-none-eabi-gcc") || !have("qemu-system-arm")) {
     GTEST_SKIP() << "packages gcc-arm-none-eabi, libnewlib-arm-none-eabi, qemu-system-arm";
   }
   expected.classes.resize(kDeviceSamples);
-  expected.scores.resize(kDeviceSamples * trained->model->class_count());
+  expected.scores.resize(kDeviceSamples * trained.model->class_count());
   // With its floating-point unit and without.
   for (const char* flags : {"-mfloat-abi=hard -mfpu=fpv4-sp-d16 -O2", "-mfloat-abi=soft -std=c99 -Os"}) {
-    const Answers device = run_on_cortex_m4(*trained->model, trained->test, kDeviceSamples, flags);
+    const Answers device = run_on_cortex_m4(*trained.model, trained.test, kDeviceSamples, flags);
     EXPECT_EQ(device.classes, expected.classes) << flags;
     EXPECT_EQ(device.scores, expected.scores) << flags;
   }
+}
+
+// `onnx_samples`: runtimes take their time over thousands of clauses as filters.
+void expect_same_everywhere(const std::string& recipe, const std::vector<std::string>& overrides,
+                            size_t onnx_samples = 100000) {
+  const std::optional<Trained> trained = train(recipe, overrides);
+  if (!trained) GTEST_SKIP() << "no data for " << recipe;
+  std::vector<uint32_t> first(std::min(onnx_samples, trained->test.size()));
+  std::iota(first.begin(), first.end(), 0u);
+  const Dataset some = subset(trained->test, first);
+  expect_same_in_onnxruntime(*trained->model, some, answers_of(*trained->model, some));
+  expect_same_in_c(*trained);
 }
 
 TEST(ExportSlow, RandomModelsInOnnxruntime) {
@@ -192,7 +197,7 @@ TEST(ExportSlow, RandomModelsInOnnxruntime) {
 
 TEST(ExportSlow, CodeOfRandomModelsKeepsToItsMemory) {
   for (const std::vector<SomeModel>& models :
-       {some_tsetlin_models(), some_mlp_models(), some_network_models()}) {
+       {some_tsetlin_models(), some_mlp_models(), some_network_models(), some_static_networks()}) {
     for (const SomeModel& some : models) {
       const Answers found = run_exported_c(*some.model, some.samples,
                                            "-g -fsanitize=address,undefined -fno-sanitize-recover=all");
@@ -227,6 +232,12 @@ TEST(ExportSlow, CifarRealResnet) {
   expect_same_in_onnxruntime("fedbnn-cifar10.toml",
                              {"method.name=fedavg", "model.width=8", "rounds=1", "client.epochs=2",
                               "federation.clients_per_round=2", "client.learning_rate=0.05"});
+}
+
+TEST(ExportSlow, FashionStaticNetwork) {
+  expect_same_everywhere(
+      "fedbnn-fashion-mnist.toml",
+      {"rounds=1", "client.epochs=1", "federation.clients_per_round=3", "model.deploy=static"});
 }
 
 TEST(ExportSlow, CifarComposite) {

@@ -131,6 +131,7 @@ inline std::shared_ptr<NetworkModel> some_network(NetworkSpec spec) {
       if (parameter->name.ends_with(".scale")) number = static_cast<float>(1 + 0.5 * random.normal());
       if (parameter->name.ends_with(".shift")) number = static_cast<float>(0.5 * random.normal());
       if (parameter->name.ends_with(".mean")) number = static_cast<float>(random.normal());
+      if (parameter->name.ends_with(".signs.mean")) number = static_cast<float>(0.2 * random.normal());
       if (parameter->name.ends_with(".variance"))
         number = static_cast<float>((sums_of_signs ? 90 : 0.2) * (0.5 + random.uniform()));
       if (spec.binary && parameter->name.ends_with(".convolution.weights"))
@@ -143,10 +144,12 @@ inline std::shared_ptr<NetworkModel> some_network(NetworkSpec spec) {
 
 // `name`: what the network is called, behind other words.
 inline SomeModel some_network_model(const std::string& name, bool binary, uint32_t width, uint32_t height,
-                                    uint32_t image_width, uint32_t channels, size_t samples) {
+                                    uint32_t image_width, uint32_t channels, size_t samples,
+                                    bool static_signs = false) {
   NetworkSpec spec;
   spec.name = name.substr(name.rfind(' ') + 1);
   spec.binary = binary;
+  spec.static_signs = static_signs;
   spec.width = width;
   spec.height = height;
   spec.image_width = image_width;
@@ -168,8 +171,14 @@ inline std::vector<SomeModel> some_resnet_models() {
   return {some_network_model("binary resnet10", true, 32, 32, 32, 3, 20),
           some_network_model("narrow binary resnet18", true, 16, 9, 14, 1, 20),
           some_network_model("binary resnet10", true, 16, 1, 3, 2, 20),
+          some_network_model("static resnet10", true, 32, 11, 16, 3, 20, true),
           some_network_model("real resnet10", false, 5, 13, 8, 3, 10),
           some_network_model("real resnet18", false, 16, 16, 16, 1, 10)};
+}
+
+inline std::vector<SomeModel> some_static_networks() {
+  return {some_network_model("static cnn4", true, 32, 28, 28, 1, 20, true),
+          some_network_model("narrow static cnn4", true, 16, 19, 33, 3, 20, true)};
 }
 
 }  // namespace bitfed

@@ -41,6 +41,35 @@ TEST(FedBnnTest, LearnsDarkFromLightAndDeploysBits) {
   }
 }
 
+// Static signs: clients gather and send the running means, the server takes their mean by samples.
+TEST(FedBnnTest, StaticSignsAreFederated) {
+  std::string recipe = kRecipe;
+  recipe.insert(recipe.find("width"), "deploy = \"static\"\n");
+  const auto method = hand_made::method_of(recipe, some_images(0), 3);
+  const auto server = method->make_server();
+  const Dataset data = some_images(40);
+  const auto mean_of = [](const State& state) {
+    return double{state.values<float>("blocks.2.signs.mean", {1, 1})[0]};
+  };
+  for (uint32_t round = 1; round <= 4; ++round) {
+    const State broadcast = server->broadcast(round);
+    double sum = 0;
+    for (uint32_t client = 0; client < 2; ++client) {
+      const State upload = method->make_client()->train(broadcast, data, context_of(10 * round + client));
+      EXPECT_NE(mean_of(upload), mean_of(broadcast));
+      sum += mean_of(upload);
+      server->accept(client, decode(encode(upload), "upload"));
+    }
+    server->finish_round(round);
+    EXPECT_NEAR(mean_of(server->broadcast(4)), sum / 2, 1e-6);
+  }
+  ThreadPool pool(1);
+  const auto model = server->model();
+  EXPECT_EQ(predict(*model, data, pool), data.labels);
+  EXPECT_EQ(mean_of(model->state()), mean_of(server->broadcast(4)));
+  EXPECT_THAT(model->state().text("bitfed.network"), HasSubstr("\"deploy\":\"static\""));
+}
+
 // Where lambda and beta are off, their parameters are not sent.
 TEST(FedBnnTest, WhatIsSent) {
   const auto with = hand_made::method_of(kRecipe, some_images(0))->make_server()->broadcast(1);

@@ -50,6 +50,18 @@ TEST_P(BinaryKernelsTest, SumsOfProductsOfSigns) {
       GetParam()->sign_norms(patches, {factor.data(), offset.data(), nullptr, false, normed.data()});
       std::vector<float> block = shortcut;
       GetParam()->sign_norms(patches, {factor.data(), offset.data(), block.data(), true, block.data()});
+      std::vector<int32_t> least;
+      for (size_t i = 0; i < filters; ++i) least.push_back(static_cast<int32_t>(random.below(600)) - 300);
+      const size_t row = (filters + 31) / 32 + 1;
+      std::vector<uint32_t> next_places;
+      for (size_t i = 0; i < 4 * kQuads; ++i) next_places.push_back(static_cast<uint32_t>(i * row));
+      std::vector<uint32_t> pixel_bits(4 * kQuads * row);
+      std::vector<uint32_t> pool_bits(4 * kQuads * row);
+      GetParam()->sign_thresholds(patches, {least.data(), false, next_places.data(), pixel_bits.data()});
+      GetParam()->sign_thresholds(patches, {least.data(), true, next_places.data(), pool_bits.data()});
+      const auto bit = [&](const std::vector<uint32_t>& bits, size_t place, size_t filter) {
+        return (bits[place * row + filter / 32] >> (filter % 32) & 1) != 0;
+      };
       for (size_t quad = 0; quad < kQuads; ++quad) {
         for (size_t filter = 0; filter < filters; ++filter) {
           int32_t largest = INT32_MIN;
@@ -62,12 +74,14 @@ TEST_P(BinaryKernelsTest, SumsOfProductsOfSigns) {
             const int32_t sum = bases[cases[corner] * filters + filter] - 2 * differing;
             const size_t at = corner * filters + filter;
             ASSERT_EQ(sums[at], static_cast<float>(sum));
+            ASSERT_EQ(bit(pixel_bits, corner, filter), sum >= least[filter]);
             const float product = static_cast<float>(sum) * factor[filter];
             const float norm = product + offset[filter];
             ASSERT_EQ(normed[at], norm);
             ASSERT_EQ(block[at], std::clamp(norm + shortcut[at], -1.0f, 1.0f));
             largest = std::max(largest, sum);
           }
+          ASSERT_EQ(bit(pool_bits, quad, filter), largest >= least[filter]);
           const float product = static_cast<float>(largest) * factor[filter];
           const float sum = product + offset[filter];
           ASSERT_EQ(out[quad * filters + filter], std::min(1.0f, std::max(-1.0f, sum)));

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "bitfed/bits/kernels.h"
+
 namespace bitfed {
 namespace {
 
@@ -24,38 +26,51 @@ double objective(const std::vector<double>& x, const std::vector<double>& gradie
   return sum;
 }
 
-TEST(SignActivationTest, GradientAgreesWithCentralDifferences) {
-  const ImageShape shape{3, 2, 16, 0};
+// All numbers of the images that share a mean, as doubles.
+std::vector<double> doubles_of(const Images& images, size_t first, size_t count) {
+  const float* from = images.row(first, 0);
+  return {from, from + count * images.shape().image_floats()};
+}
+
+void fill(RandomStream random, double mean, Images* images) {
+  for (size_t i = 0; i < images->batch() * images->shape().image_floats(); ++i)
+    images->data()[i] = static_cast<float>(random.normal() + mean);
+}
+
+// `together`: how many of the images share a mean.
+void expect_gradient_of_differences(SignActivation layer, size_t batch, size_t together) {
+  const ImageShape shape = layer.output().shape().without_border();
   for (const double part : {0.1, 0.8}) {
-    SignActivation layer(2, shape, 1);
     layer.begin_epoch(part);
-    Images input(2, shape);
-    RandomStream random({3, "input"});
-    std::vector<double> x[2], g[2];
-    for (size_t image = 0; image < 2; ++image) {
-      for (size_t i = 0; i < shape.image_floats(); ++i) {
-        input.row(image, 0)[i] = static_cast<float>(random.normal() + 0.3);
-        layer.output_gradient().row(image, 0)[i] = static_cast<float>(random.normal());
-        x[image].push_back(input.row(image, 0)[i]);
-        g[image].push_back(layer.output_gradient().row(image, 0)[i]);
-      }
-    }
-    layer.forward(input, 2, Pass::kTraining);
-    Images gradient(2, shape);
-    layer.backward(input, 2, &gradient);
+    Images input(batch, shape);
+    fill(RandomStream({3, "input"}), 0.3, &input);
+    fill(RandomStream({4, "gradient"}), 0, &layer.output_gradient());
+    layer.forward(input, batch, Pass::kTraining);
+    Images gradient(batch, shape);
+    layer.backward(input, batch, &gradient);
     const double t = std::max(std::pow(10, -2 + 3 * part), 1.0);
-    for (size_t image = 0; image < 2; ++image) {
-      for (const size_t i : {0u, 17u, 50u, 95u}) {
+    for (size_t first = 0; first < batch; first += together) {
+      const std::vector<double> x = doubles_of(input, first, together);
+      const std::vector<double> g = doubles_of(layer.output_gradient(), first, together);
+      const std::vector<double> found = doubles_of(gradient, first, together);
+      for (size_t i = 0; i < x.size(); i += 17) {
         const auto at = [&](double change) {
-          std::vector<double> moved = x[image];
+          std::vector<double> moved = x;
           moved[i] += change;
-          return objective(moved, g[image], t);
+          return objective(moved, g, t);
         };
         const double expected = (at(1e-6) - at(-1e-6)) / 2e-6;
-        EXPECT_NEAR(gradient.row(image, 0)[i], expected, 1e-3 * std::max(1.0, std::fabs(expected)));
+        EXPECT_NEAR(found[i], expected, 1e-3 * std::max(1.0, std::fabs(expected)));
       }
     }
   }
+}
+
+TEST(SignActivationTest, GradientAgreesWithCentralDifferences) {
+  const ImageShape shape{3, 2, 16, 0};
+  expect_gradient_of_differences(SignActivation(2, shape, 1), 2, 1);
+  expect_gradient_of_differences(SignActivation(3, shape, 1, "static"), 3, 3);
+  expect_gradient_of_differences(SignActivation(1, shape, 1, "static"), 1, 1);
 }
 
 TEST(SignActivationTest, SignsAboutTheMeanWithABorderOfZeros) {
@@ -74,6 +89,71 @@ TEST(SignActivationTest, SignsAboutTheMeanWithABorderOfZeros) {
   for (size_t i = 0; i < 32; ++i) input.row(0, 0)[i] = 4;
   layer.forward(input, 1, Pass::kPrediction);
   for (size_t i = 0; i < 32; ++i) EXPECT_EQ(out.row(0, 0)[i], 1);
+}
+
+TEST(SignActivationTest, StaticOnesTrainAboutTheMeanOfTheBatch) {
+  const ImageShape shape{1, 1, 16, 0};
+  SignActivation layer(3, shape, 1, "signs");
+  Images input(3, shape);
+  const float values[] = {1, 2, 6};  // mean 3
+  for (size_t i = 0; i < 3 * 16; ++i) input.data()[i] = values[i / 16];
+  layer.forward(input, 3, Pass::kTraining);
+  EXPECT_EQ(layer.output().row(0, 0)[5], -1);
+  EXPECT_EQ(layer.output().row(1, 0)[5], -1);
+  EXPECT_EQ(layer.output().row(2, 0)[5], 1);
+  // Of the first two of them 1.5.
+  layer.forward(input, 2, Pass::kTraining);
+  EXPECT_EQ(layer.output().row(0, 0)[5], -1);
+  EXPECT_EQ(layer.output().row(1, 0)[5], 1);
+}
+
+// From 0 on, a tenth of the way to every batch's mean; a batch of one image, too, has a mean.
+TEST(SignActivationTest, StaticOnesPredictAboutTheRunningMean) {
+  const ImageShape shape{1, 1, 16, 0};
+  SignActivation layer(2, shape, 1, "signs");
+  layer.start(RandomStream({1, "signs"}));
+  ASSERT_EQ(layer.parameters().size(), 1u);
+  const Parameter& running = *layer.parameters()[0];
+  EXPECT_EQ(running.name, "signs.mean");
+  EXPECT_TRUE(running.statistic);
+  EXPECT_EQ(running.numbers(), std::vector{0.0f});
+  Images input(2, shape);
+  for (size_t i = 0; i < 2 * 16; ++i) input.data()[i] = i < 16 ? 4.0f : 2.0f;
+  layer.forward(input, 2, Pass::kTraining);
+  EXPECT_FLOAT_EQ(running.numbers()[0], 0.3f);
+  layer.forward(input, 1, Pass::kTraining);
+  EXPECT_FLOAT_EQ(running.numbers()[0], 0.67f);
+  const float mean = running.numbers()[0];
+  const float below = std::nextafter(mean, 0.0f);
+  for (size_t i = 0; i < 2 * 16; ++i) input.data()[i] = i % 2 == 0 ? mean : below;
+  for (const size_t images : {1u, 2u}) {
+    layer.forward(input, images, Pass::kPrediction);
+    EXPECT_EQ(layer.output().row(images - 1, 0)[0], 1);
+    EXPECT_EQ(layer.output().row(images - 1, 0)[1], -1);
+    EXPECT_EQ(layer.output().row(images - 1, 0)[-1], 0);
+  }
+  EXPECT_EQ(running.numbers()[0], mean);
+  EXPECT_TRUE(SignActivation(2, shape, 1).parameters().empty());
+}
+
+TEST(SignActivationTest, SameBitsOnEveryInstructionSet) {
+  const std::string before = kernels().name;
+  const ImageShape shape{5, 3, 32, 0};
+  std::vector<std::vector<double>> results;
+  for (const Kernels* table : supported_kernels()) {
+    force_kernels(table->name);
+    SignActivation layer(4, shape, 1, "signs");
+    Images input(4, shape);
+    Images gradient(4, shape);
+    fill(RandomStream({5, "input"}), 0.1, &input);
+    fill(RandomStream({6, "gradient"}), 0, &layer.output_gradient());
+    layer.forward(input, 4, Pass::kTraining);
+    layer.backward(input, 4, &gradient);
+    results.push_back(doubles_of(gradient, 0, 4));
+    results.back().push_back(layer.parameters()[0]->numbers()[0]);
+  }
+  for (const auto& result : results) EXPECT_EQ(result, results.front());
+  force_kernels(before);
 }
 
 }  // namespace

@@ -68,7 +68,10 @@ TEST(AllocationTest, ATrainingStepAllocatesNothing) {
   for (const std::string name : {"cnn4", "resnet10"}) {
     const Config recipe = Config::parse("[model]\nwidth = 16\nname = \"" + name + "\"\n", "recipe.toml");
     expect_none(name, make_network(read_network(recipe, data, false), 4, random));
-    expect_none(name + ", rotated", make_rotated_network(read_network(recipe, data, true), {}, 4, random));
+    NetworkSpec binary = read_network(recipe, data, true);
+    expect_none(name + ", rotated", make_rotated_network(binary, {}, 4, random));
+    binary.static_signs = true;
+    expect_none(name + ", static", make_rotated_network(binary, {}, 4, random));
   }
 }
 

@@ -148,10 +148,13 @@ TEST(NetworkModel, LayersAddUp) {
 
 TEST(NetworkModel, ComesBackFromItsState) {
   for (const char* name : {"cnn4", "resnet10", "resnet18"}) {
-    for (const bool binary : {false, true}) {
-      SCOPED_TRACE(name);
-      const NetworkSpec spec = spec_of("[model]\nwidth = 16\nname = \"" + std::string(name) + "\"\n",
+    for (const std::string kind : {"real", "image", "static"}) {
+      SCOPED_TRACE(name + (" " + kind));
+      const bool binary = kind != "real";
+      const std::string deploy = binary ? "deploy = \"" + kind + "\"\n" : "";
+      const NetworkSpec spec = spec_of("[model]\nwidth = 16\nname = \"" + std::string(name) + "\"\n" + deploy,
                                        images(17, 3, "cifar10"), binary);
+      EXPECT_EQ(spec.static_signs, kind == "static");
       const NetworkModel model = binary ? binary_model(spec) : fresh_model(spec);
       const State state = decode(encode(model.state()), "file");
       const std::unique_ptr<Model> again = load_model(state, "file");
@@ -183,9 +186,11 @@ TEST(NetworkModel, CostsOfABinaryOne) {
 }
 
 // The deployed network of signs predicts what the one in training does.
-void expect_deployed_is_trained(const std::string& name) {
+void expect_deployed_is_trained(const std::string& name, const std::string& deploy) {
+  SCOPED_TRACE(name + " " + deploy);
   const NetworkSpec spec =
-      spec_of("[model]\nwidth = 16\nname = \"" + name + "\"\n", images(20, 3, "cifar10"), true);
+      spec_of("[model]\nwidth = 16\nname = \"" + name + "\"\ndeploy = \"" + deploy + "\"\n",
+              images(20, 3, "cifar10"), true);
   Network trained = make_rotated_network(spec, {}, 8, RandomStream({7, "trained"}));
   const Dataset data = images(20, 3, "cifar10", 8);
   for (size_t i = 0; i < 8; ++i) load_image(spec, data.image(i), i, &trained);
@@ -206,8 +211,41 @@ void expect_deployed_is_trained(const std::string& name) {
 }
 
 TEST(NetworkModel, DeployedIsTrained) {
-  expect_deployed_is_trained("cnn4");
-  expect_deployed_is_trained("resnet10");
+  for (const char* deploy : {"image", "static"}) {
+    expect_deployed_is_trained("cnn4", deploy);
+    expect_deployed_is_trained("resnet10", deploy);
+  }
+}
+
+// One number for each time that signs are taken, gathered while training; costs are as before.
+TEST(NetworkModel, StaticSignsHaveAMean) {
+  const auto means_of = [](const std::string& name) {
+    const NetworkSpec spec = spec_of("[model]\nwidth = 16\ndeploy = \"static\"\nname = \"" + name + "\"\n",
+                                     images(16, 1, "x"), true);
+    NetworkSpec image = spec;
+    image.static_signs = false;
+    EXPECT_EQ(fresh_model(spec).costs().bytes, fresh_model(image).costs().bytes);
+    Network network = make_rotated_network(spec, {}, 4, RandomStream({7, "trained"}));
+    const Dataset data = images(16, 1, "x", 4);
+    for (size_t i = 0; i < 4; ++i) load_image(spec, data.image(i), i, &network);
+    network.begin_round();
+    network.begin_epoch(0.5);
+    network.differentiate(std::vector<uint16_t>{0, 1, 2, 3});
+    std::vector<std::string> names;
+    for (const Parameter* parameter : network.parameters()) {
+      if (!parameter->name.ends_with(".signs.mean")) continue;
+      names.push_back(parameter->name);
+      EXPECT_TRUE(parameter->statistic);
+      EXPECT_NE(parameter->numbers(), std::vector{0.0f}) << parameter->name;
+    }
+    return names;
+  };
+  EXPECT_THAT(means_of("cnn4"),
+              testing::ElementsAre("blocks.1.signs.mean", "blocks.2.signs.mean", "blocks.3.signs.mean"));
+  const std::vector<std::string> resnet = means_of("resnet10");
+  EXPECT_EQ(resnet.size(), 8u);
+  EXPECT_THAT(resnet, testing::Contains("blocks.0.first.signs.mean"));
+  EXPECT_THAT(resnet, testing::Contains("blocks.3.second.signs.mean"));
 }
 
 // As the FedBNN paper counts: a bit a number and a 58th of the operations, but for a real stem.
@@ -262,14 +300,17 @@ TEST(NetworkModel, BinarisedFoldsTheMagnitudeIntoTheNorm) {
 
 // A sample's scores do not depend on which others are predicted with it.
 TEST(NetworkModel, EverySampleByItself) {
-  const NetworkSpec spec = spec_of("[model]\nwidth = 16\n", images(16, 1, "x"));
-  const NetworkModel model = fresh_model(spec);
-  ThreadPool pool(1);
-  const Dataset data = images(16, 1, "x", 70);
-  const std::vector<float> scores = model.scores(data, pool);
-  const uint32_t last = 69;
-  const std::vector<float> alone = model.scores(subset(data, std::span(&last, 1)), pool);
-  EXPECT_TRUE(std::equal(alone.begin(), alone.end(), scores.end() - 10));
+  for (const bool static_signs : {false, true}) {
+    NetworkSpec spec = spec_of("[model]\nwidth = 16\n", images(16, 1, "x"), static_signs);
+    spec.static_signs = static_signs;
+    const NetworkModel model = static_signs ? binary_model(spec) : fresh_model(spec);
+    ThreadPool pool(1);
+    const Dataset data = images(16, 1, "x", 70);
+    const std::vector<float> scores = model.scores(data, pool);
+    const uint32_t last = 69;
+    const std::vector<float> alone = model.scores(subset(data, std::span(&last, 1)), pool);
+    EXPECT_TRUE(std::equal(alone.begin(), alone.end(), scores.end() - 10));
+  }
 }
 
 TEST(NetworkModel, InputsAreNormalised) {
@@ -297,6 +338,10 @@ TEST(NetworkModel, RefusesWhatDoesNotFit) {
   EXPECT_THAT(described("\"cnn4\"", "\"cnn5\""), HasSubstr("found 'cnn5'"));
   EXPECT_THAT(described("\"deviation\":[0.5]", "\"deviation\":[0]"), HasSubstr("above 0"));
   EXPECT_THAT(described("\"mean\":[0.5]", "\"mean\":[1,2]"), HasSubstr("expected 1 finite numbers"));
+  EXPECT_THAT(described("\"cnn4\"", "\"cnn4\",\"deploy\":\"static\""),
+              HasSubstr("field 'deploy': found 'static', expected image for a real network"));
+  EXPECT_EQ(described("\"cnn4\"", "\"cnn4\",\"deploy\":\"image\""), "");
+  EXPECT_THAT(described("\"cnn4\"", "\"cnn4\",\"deploy\":1"), HasSubstr("field 'deploy': expected a text"));
   // A file of some kilobytes must not ask for a gigabyte.
   EXPECT_THAT(described("\"height\":16", "\"height\":256"), HasSubstr("dense.weights"));
   EXPECT_THAT(described("\"height\":16", "\"height\":4096"), HasSubstr("'height'"));
@@ -308,6 +353,11 @@ TEST(NetworkModel, RefusesWhatDoesNotFit) {
     broken.add(tensor);
   }
   EXPECT_THAT(error_text([&] { load_model(broken, "f"); }), HasSubstr("blocks.1.norm.variance"));
+  NetworkSpec static_spec = spec_of("[model]\nwidth = 16\n", images(16, 1, "x"), true);
+  State meanless = fresh_model(static_spec).state();
+  std::string& text = meanless.metadata["bitfed.network"];
+  text.replace(text.find("\"cnn4\""), 6, "\"cnn4\",\"deploy\":\"static\"");
+  EXPECT_THAT(error_text([&] { load_model(meanless, "f"); }), HasSubstr("blocks.1.signs.mean"));
   State extreme;
   extreme.metadata = good.metadata;
   for (Tensor tensor : good.tensors()) {
@@ -322,6 +372,10 @@ TEST(NetworkModel, RefusesWhatDoesNotFit) {
 TEST(NetworkModel, RecipesThatMakeNoSense) {
   EXPECT_THAT(error_text([] { spec_of("[model]\nwidth = 20\n", images(28, 1, "x"), true); }),
               HasSubstr("model.width: found 20, expected a multiple of 16 for a binary network"));
+  EXPECT_THAT(error_text([] { spec_of("[model]\ndeploy = \"static\"\n", images(28, 1, "x")); }),
+              HasSubstr("model.deploy: found static, expected image for a real network"));
+  EXPECT_THAT(error_text([] { spec_of("[model]\ndeploy = \"fast\"\n", images(28, 1, "x"), true); }),
+              AllOf(HasSubstr("model.deploy"), HasSubstr("fast"), HasSubstr("static")));
   EXPECT_THAT(error_text([] { spec_of("", images(8, 1, "x")); }),
               HasSubstr("images of 8 x 8, expected at least"));
   Dataset table;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "bitfed/bits/kernels.h"
 #include "bitfed/zoo/network_model.h"
 
@@ -31,6 +33,7 @@ void fill(bool fresh_norms, RandomStream* random, Network* network) {
     const std::string& name = parameter->name;
     for (float& number : numbers) {
       if (name.ends_with(".convolution.weights")) number = number >= 0 ? 1.0f : -1.0f;
+      if (name.ends_with(".signs.mean")) number = static_cast<float>(0.7 * random->normal());
       if (name.find("norm.") == std::string::npos || fresh_norms) continue;
       number = static_cast<float>(random->normal());
       const bool signs_before = name.find("blocks.") != std::string::npos;
@@ -91,12 +94,27 @@ TEST(PackedNumbers, ResnetsHaveTheScoresOfTheirLayers) {
   expect_scores_of_the_layers(spec_of("resnet18", 11, 8, 3, 48), false);
 }
 
+// Means below -1 and above 1 leave one sign alone, and thresholds that every sum and none reaches.
+TEST(PackedNumbers, StaticSigns) {
+  for (const char* name : {"cnn4", "resnet10", "resnet18"}) {
+    for (const auto& [height, width, channels, filters] :
+         {std::array<uint32_t, 4>{28, 28, 1, 32}, {19, 21, 3, 16}, {17, 16, 2, 48}}) {
+      NetworkSpec spec = spec_of(name, height, width, channels, filters);
+      spec.static_signs = true;
+      expect_scores_of_the_layers(spec, false);
+      expect_scores_of_the_layers(spec, true);
+    }
+  }
+}
+
 // What is written down, in order, is what a network has.
 TEST(NetworkTensors, AreTheParameters) {
   for (const std::string& name : network_names()) {
-    for (const bool binary : {false, true}) {
+    for (const int kind : {0, 1, 2}) {
+      const bool binary = kind > 0;
       NetworkSpec spec = spec_of(name.c_str(), 20, 17, 3, 16);
       spec.binary = binary;
+      spec.static_signs = kind == 2;
       Network network = make_network(spec, 1, RandomStream({1, "tensors"}));
       const std::vector<NetworkTensor> tensors = network_tensors(spec);
       ASSERT_EQ(tensors.size(), network.parameters().size());

@@ -66,15 +66,17 @@ inline __m256 clipped(__m256 x) {
   return _mm256_max_ps(_mm256_min_ps(x, _mm256_set1_ps(1.0f)), _mm256_set1_ps(-1.0f));
 }
 
+inline __m256i largest_of(const __m256i (&sums)[4]) {
+  return _mm256_max_epi32(_mm256_max_epi32(sums[0], sums[1]), _mm256_max_epi32(sums[2], sums[3]));
+}
+
 void sign_pools(const SignPatches& q, const SignPools& pools) {
   for (size_t quad = 0; quad < q.quads; ++quad) {
     for (size_t filter = 0; filter < q.filter_count; filter += 8) {
       __m256i sums[4];
       quad_sums(q, quad, filter, sums);
-      const __m256i largest =
-          _mm256_max_epi32(_mm256_max_epi32(sums[0], sums[1]), _mm256_max_epi32(sums[2], sums[3]));
       const __m256 product =
-          _mm256_mul_ps(_mm256_cvtepi32_ps(largest), _mm256_loadu_ps(pools.factor + filter));
+          _mm256_mul_ps(_mm256_cvtepi32_ps(largest_of(sums)), _mm256_loadu_ps(pools.factor + filter));
       const __m256 x = _mm256_add_ps(product, _mm256_loadu_ps(pools.offset + filter));
       _mm256_storeu_ps(pools.out + quad * q.filter_count + filter, clipped(x));
     }
@@ -93,6 +95,26 @@ void sign_norms(const SignPatches& q, const SignNorms& norms) {
         __m256 x = _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums[corner]), factor), offset);
         if (norms.shortcut != nullptr) x = _mm256_add_ps(x, _mm256_loadu_ps(norms.shortcut + to));
         _mm256_storeu_ps(norms.out + to, norms.clips ? clipped(x) : x);
+      }
+    }
+  }
+}
+
+void sign_thresholds(const SignPatches& q, const SignThresholds& t) {
+  for (size_t quad = 0; quad < q.quads; ++quad) {
+    for (size_t filter = 0; filter < q.filter_count; filter += 8) {
+      __m256i sums[4];
+      quad_sums(q, quad, filter, sums);
+      const __m256i least = load(t.least + filter);
+      const auto put = [&](size_t place, __m256i sum) {
+        const __m256i below = _mm256_cmpgt_epi32(least, sum);
+        const auto bits = static_cast<uint32_t>(~_mm256_movemask_ps(_mm256_castsi256_ps(below)) & 255);
+        t.words[t.places[place] + filter / 32] |= bits << (filter % 32);
+      };
+      if (t.pools) {
+        put(quad, largest_of(sums));
+      } else {
+        for (size_t corner = 0; corner < 4; ++corner) put(4 * quad + corner, sums[corner]);
       }
     }
   }
@@ -127,7 +149,8 @@ void signs_about(const float* values, size_t pixels, size_t channels, float mean
 }  // namespace
 
 const BinaryKernels& avx2_binary_kernels() {
-  static constexpr BinaryKernels kTable = {"avx2", sign_pools, sign_norms, sign_sums, signs_about};
+  static constexpr BinaryKernels kTable = {"avx2",          sign_pools, sign_norms,
+                                           sign_thresholds, sign_sums,  signs_about};
   return kTable;
 }
 

@@ -66,11 +66,14 @@ inline __m512 clipped(__m512 x) {
   return _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(1.0f)), _mm512_set1_ps(-1.0f));
 }
 
+inline __m512i largest_of(const __m512i (&sums)[4]) {
+  return _mm512_max_epi32(_mm512_max_epi32(sums[0], sums[1]), _mm512_max_epi32(sums[2], sums[3]));
+}
+
 void sign_pools(const SignPatches& p, const SignPools& pools) {
   for_each_quad(p, [&](size_t quad, size_t at, const __m512i(&sums)[4]) {
-    const __m512i largest =
-        _mm512_max_epi32(_mm512_max_epi32(sums[0], sums[1]), _mm512_max_epi32(sums[2], sums[3]));
-    const __m512 product = _mm512_mul_ps(_mm512_cvtepi32_ps(largest), _mm512_loadu_ps(pools.factor + at));
+    const __m512 product =
+        _mm512_mul_ps(_mm512_cvtepi32_ps(largest_of(sums)), _mm512_loadu_ps(pools.factor + at));
     const __m512 x = _mm512_add_ps(product, _mm512_loadu_ps(pools.offset + at));
     _mm512_storeu_ps(pools.out + quad * p.filter_count + at, clipped(x));
   });
@@ -86,6 +89,22 @@ void sign_norms(const SignPatches& p, const SignNorms& norms) {
       __m512 x = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums[corner]), factor), offset);
       if (norms.shortcut != nullptr) x = _mm512_add_ps(x, _mm512_loadu_ps(norms.shortcut + to));
       _mm512_storeu_ps(norms.out + to, norms.clips ? clipped(x) : x);
+    }
+  });
+}
+
+void sign_thresholds(const SignPatches& p, const SignThresholds& t) {
+  for_each_quad(p, [&](size_t quad, size_t at, const __m512i(&sums)[4]) {
+    const __m512i least = _mm512_loadu_si512(t.least + at);
+    const auto put = [&](size_t place, __m512i sum) {
+      const uint32_t bits = _mm512_cmpge_epi32_mask(sum, least);
+      t.words[t.places[place] + at / 32] |= bits << (at % 32);
+    };
+    if (t.pools) {
+      put(quad, largest_of(sums));
+    } else {
+#pragma GCC unroll 4
+      for (size_t corner = 0; corner < 4; ++corner) put(4 * quad + corner, sums[corner]);
     }
   });
 }
@@ -116,7 +135,8 @@ void signs_about(const float* values, size_t pixels, size_t channels, float mean
 }  // namespace
 
 const BinaryKernels& avx512_binary_kernels() {
-  static constexpr BinaryKernels kTable = {"avx512", sign_pools, sign_norms, sign_sums, signs_about};
+  static constexpr BinaryKernels kTable = {"avx512",        sign_pools, sign_norms,
+                                           sign_thresholds, sign_sums,  signs_about};
   return kTable;
 }
 

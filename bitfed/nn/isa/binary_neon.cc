@@ -45,13 +45,17 @@ inline float32x4_t clipped(float32x4_t x) {
   return vmaxq_f32(vminq_f32(x, vdupq_n_f32(1.0f)), vdupq_n_f32(-1.0f));
 }
 
+inline int32x4_t largest_of(const int32x4_t (&sums)[4]) {
+  return vmaxq_s32(vmaxq_s32(sums[0], sums[1]), vmaxq_s32(sums[2], sums[3]));
+}
+
 void sign_pools(const SignPatches& q, const SignPools& pools) {
   for (size_t quad = 0; quad < q.quads; ++quad) {
     for (size_t filter = 0; filter < q.filter_count; filter += 4) {
       int32x4_t sums[4];
       quad_sums(q, quad, filter, sums);
-      const int32x4_t largest = vmaxq_s32(vmaxq_s32(sums[0], sums[1]), vmaxq_s32(sums[2], sums[3]));
-      const float32x4_t product = vmulq_f32(vcvtq_f32_s32(largest), vld1q_f32(pools.factor + filter));
+      const float32x4_t product =
+          vmulq_f32(vcvtq_f32_s32(largest_of(sums)), vld1q_f32(pools.factor + filter));
       const float32x4_t x = vaddq_f32(product, vld1q_f32(pools.offset + filter));
       vst1q_f32(pools.out + quad * q.filter_count + filter, clipped(x));
     }
@@ -70,6 +74,27 @@ void sign_norms(const SignPatches& q, const SignNorms& norms) {
         float32x4_t x = vaddq_f32(vmulq_f32(vcvtq_f32_s32(sums[corner]), factor), offset);
         if (norms.shortcut != nullptr) x = vaddq_f32(x, vld1q_f32(norms.shortcut + to));
         vst1q_f32(norms.out + to, norms.clips ? clipped(x) : x);
+      }
+    }
+  }
+}
+
+void sign_thresholds(const SignPatches& q, const SignThresholds& t) {
+  const uint32_t kPlaces[4] = {1, 2, 4, 8};
+  const uint32x4_t places = vld1q_u32(kPlaces);
+  for (size_t quad = 0; quad < q.quads; ++quad) {
+    for (size_t filter = 0; filter < q.filter_count; filter += 4) {
+      int32x4_t sums[4];
+      quad_sums(q, quad, filter, sums);
+      const int32x4_t least = vld1q_s32(t.least + filter);
+      const auto put = [&](size_t place, int32x4_t sum) {
+        const uint32_t bits = vaddvq_u32(vandq_u32(vcgeq_s32(sum, least), places));
+        t.words[t.places[place] + filter / 32] |= bits << (filter % 32);
+      };
+      if (t.pools) {
+        put(quad, largest_of(sums));
+      } else {
+        for (size_t corner = 0; corner < 4; ++corner) put(4 * quad + corner, sums[corner]);
       }
     }
   }
@@ -103,7 +128,8 @@ void signs_about(const float* values, size_t pixels, size_t channels, float mean
 }  // namespace
 
 const BinaryKernels& neon_binary_kernels() {
-  static constexpr BinaryKernels kTable = {"neon", sign_pools, sign_norms, sign_sums, signs_about};
+  static constexpr BinaryKernels kTable = {"neon",          sign_pools, sign_norms,
+                                           sign_thresholds, sign_sums,  signs_about};
   return kTable;
 }
 

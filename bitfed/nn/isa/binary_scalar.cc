@@ -23,6 +23,15 @@ int32_t sum_about(const SignPatches& p, size_t pixel, size_t filter) {
   return p.bases[p.cases[pixel] * p.filter_count + filter] - 2 * differing;
 }
 
+int32_t largest_about(const SignPatches& p, size_t quad, size_t filter) {
+  int32_t largest = INT32_MIN;
+  for (size_t pixel = 4 * quad; pixel < 4 * quad + 4; ++pixel) {
+    const int32_t sum = sum_about(p, pixel, filter);
+    if (sum > largest) largest = sum;
+  }
+  return largest;
+}
+
 float clipped(float x) {
   x = x < 1 ? x : 1;
   return x > -1 ? x : -1;
@@ -31,12 +40,7 @@ float clipped(float x) {
 void sign_pools(const SignPatches& p, const SignPools& pools) {
   for (size_t quad = 0; quad < p.quads; ++quad) {
     for (size_t filter = 0; filter < p.filter_count; ++filter) {
-      int32_t largest = INT32_MIN;
-      for (size_t pixel = 4 * quad; pixel < 4 * quad + 4; ++pixel) {
-        const int32_t sum = sum_about(p, pixel, filter);
-        if (sum > largest) largest = sum;
-      }
-      const float product = static_cast<float>(largest) * pools.factor[filter];
+      const float product = static_cast<float>(largest_about(p, quad, filter)) * pools.factor[filter];
       pools.out[quad * p.filter_count + filter] = clipped(product + pools.offset[filter]);
     }
   }
@@ -50,6 +54,15 @@ void sign_norms(const SignPatches& p, const SignNorms& norms) {
       float x = product + norms.offset[filter];
       if (norms.shortcut != nullptr) x += norms.shortcut[to];
       norms.out[to] = norms.clips ? clipped(x) : x;
+    }
+  }
+}
+
+void sign_thresholds(const SignPatches& p, const SignThresholds& t) {
+  for (size_t place = 0; place < (t.pools ? p.quads : 4 * p.quads); ++place) {
+    for (size_t filter = 0; filter < p.filter_count; ++filter) {
+      const int32_t sum = t.pools ? largest_about(p, place, filter) : sum_about(p, place, filter);
+      t.words[t.places[place] + filter / 32] |= uint32_t{sum >= t.least[filter]} << (filter % 32);
     }
   }
 }
@@ -74,7 +87,8 @@ void signs_about(const float* values, size_t pixels, size_t channels, float mean
 }  // namespace
 
 const BinaryKernels& scalar_binary_kernels() {
-  static constexpr BinaryKernels kTable = {"scalar", sign_pools, sign_norms, sign_sums, signs_about};
+  static constexpr BinaryKernels kTable = {"scalar",        sign_pools, sign_norms,
+                                           sign_thresholds, sign_sums,  signs_about};
   return kTable;
 }
 
