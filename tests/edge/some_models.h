@@ -161,4 +161,11 @@ inline std::vector<SomeModel> some_network_models() {
           some_network_model("real cnn4", false, 16, 17, 20, 3, 10)};
 }
 
+inline std::vector<SomeModel> all_some_models() {
+  std::vector<SomeModel> all = some_tsetlin_models();
+  for (const std::vector<SomeModel>& more : {some_mlp_models(), some_network_models()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 }  // namespace bitfed
