@@ -30,10 +30,6 @@ void remove_half_written(const std::filesystem::path& folder);
 // Creates the folder and those above it.
 void create_folders(const std::filesystem::path& path);
 
-// The content of a gzip file (all members), checked against its CRC. `name` is for the error's text;
-// growing past `limit` bytes is an error.
-Bytes gunzip(std::span<const uint8_t> compressed, std::string_view name, uint64_t limit = kMaximumFileBytes);
-
 // Reads bytes from outside, front to back. Every read is checked; running out is an input_error that
 // names the source and the offset.
 class ByteReader {

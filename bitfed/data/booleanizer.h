@@ -7,6 +7,7 @@
 #include "bitfed/base/config.h"
 #include "bitfed/data/bit_images.h"
 #include "bitfed/data/dataset.h"
+#include "bitfed/data/samples.h"
 
 namespace bitfed {
 
@@ -29,6 +30,14 @@ struct BooleanizerSpec {
   bool operator==(const BooleanizerSpec&) const = default;
 };
 
+inline constexpr int kMostLevel = 255;
+inline constexpr int kMostWindow = 255;
+inline constexpr int kMostOffset = 255;
+inline constexpr int kMostLevels = 64;  // the planes of one channel fit a word
+inline constexpr int kMostBins = 256;
+
+std::vector<std::string> booleanizer_kinds();
+
 // Reads a booleanize = { kind = "…", … } table of a recipe.
 BooleanizerSpec read_booleanizer(const Config& config, const std::string& default_kind);
 
@@ -42,6 +51,22 @@ std::vector<size_t> thermometer_sizes(const BooleanizerSpec& spec, size_t planes
 
 // Of "adaptive-gaussian": half of OpenCV's Gaussian kernel for `window`, the middle first.
 std::vector<double> gaussian_weights(int window);
+
+// A spec made ready for samples of one shape, with the memory it works in: one per thread, used again and
+// again.
+class Booleanizer {
+ public:
+  virtual ~Booleanizer() = default;
+
+  // Makes `images`, of the samples' height, width and planes and with room for as many, theirs.
+  void fill(const Samples& samples, BitImages* images);
+
+ private:
+  virtual void fill_bits(const Samples& samples, BitImages* images) = 0;
+};
+
+// Of a spec and samples that go together, see plane_count.
+std::unique_ptr<Booleanizer> make_booleanizer(const BooleanizerSpec& spec, const SampleShape& shape);
 
 BitImages booleanize(const BooleanizerSpec& spec, const Dataset& dataset);
 

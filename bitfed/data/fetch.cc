@@ -9,6 +9,7 @@
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/gzip.h"
 #include "bitfed/base/md5.h"
 #include "bitfed/data/download.h"
 #include "bitfed/data/tar.h"

@@ -5,6 +5,7 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/gzip.h"
 
 namespace bitfed {
 namespace {

@@ -1,23 +1,25 @@
 // include/bitfed.h: the models of the zoo behind a C interface that lets nothing through.
 
-#include <algorithm>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
+#include <vector>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/thread_pool.h"
 #include "bitfed/model/largest_scores.h"
+#include "bitfed/model/predictor.h"
 #include "bitfed/zoo/model_file.h"
 #include "include/bitfed.h"
 
 struct bitfed_model {
-  bitfed_model(bitfed::ModelFile opened, const bitfed::ModelInput& takes)
-      : file(std::move(opened)), input(takes) {}
+  bitfed_model(std::vector<std::string> names, const bitfed::SampleShape& takes,
+               std::unique_ptr<bitfed::Predictor> first)
+      : class_names(std::move(names)), input(takes), predictors(std::move(first)) {}
 
-  bitfed::ModelFile file;
-  bitfed::ModelInput input;
-  mutable bitfed::ThreadPool pool{1};  // which leaves the work to the calling thread
+  std::vector<std::string> class_names;
+  bitfed::SampleShape input;
+  mutable bitfed::PredictorPool predictors;
 };
 
 namespace {
@@ -45,30 +47,19 @@ Result guarded(Result otherwise, Call call) noexcept {
   return otherwise;
 }
 
+// Keeps what predicts, not the model.
 bitfed_model* opened(const State& state, const std::string& source) {
   ModelFile file = model_file_of(state, source);
-  const ModelInput input = input_of_model(*file.model);
-  return new bitfed_model(std::move(file), input);
+  return new bitfed_model(std::move(file.class_names), input_of_model(*file.model), file.model->predictor());
 }
 
-// Samples of the model's kind, without content.
-Dataset prototype(const ModelInput& input, size_t samples) {
-  Dataset data;
-  data.name = "samples";
-  data.height = input.height;
-  data.width = input.width;
-  data.channels = input.channels;
-  data.columns.resize(input.columns);
-  data.labels.resize(samples);
-  return data;
-}
-
-int answer(const bitfed_model& model, const Dataset& data, uint16_t* classes, float* scores) {
-  const std::vector<float> found = model.file.model->scores(data, model.pool);
-  if (scores != nullptr) std::copy(found.begin(), found.end(), scores);
-  if (classes != nullptr) {
-    const std::vector<uint16_t> best = largest_scores(found, model.file.model->class_count());
-    std::copy(best.begin(), best.end(), classes);
+int answer(const bitfed_model& model, const Samples& samples, uint16_t* classes, float* scores) {
+  const PredictorPool::Lease predictor = model.predictors.lease();
+  if (scores != nullptr) {
+    predictor->predict(samples, scores);
+    if (classes != nullptr) largest_scores(scores, samples.count, model.class_names.size(), classes);
+  } else if (classes != nullptr) {
+    predictor->classify(samples, classes);
   }
   return 0;
 }
@@ -90,16 +81,16 @@ void bitfed_close(bitfed_model* model) {
 }
 
 bitfed_input bitfed_input_of(const bitfed_model* model) {
-  const ModelInput& input = model->input;
+  const SampleShape& input = model->input;
   return {input.count(), input.height, input.width, input.channels, input.columns};
 }
 
 size_t bitfed_class_count(const bitfed_model* model) {
-  return model->file.class_names.size();
+  return model->class_names.size();
 }
 
 const char* bitfed_class_name(const bitfed_model* model, size_t index) {
-  return index < model->file.class_names.size() ? model->file.class_names[index].c_str() : nullptr;
+  return index < model->class_names.size() ? model->class_names[index].c_str() : nullptr;
 }
 
 int bitfed_predict_pixels(const bitfed_model* model, const uint8_t* pixels, size_t samples, uint16_t* classes,
@@ -107,9 +98,7 @@ int bitfed_predict_pixels(const bitfed_model* model, const uint8_t* pixels, size
   return guarded(-1, [&] {
     if (model->input.is_table())
       throw input_error("the model takes rows of {} numbers, not pixels", model->input.columns);
-    Dataset data = prototype(model->input, samples);
-    data.pixels.assign(pixels, pixels + samples * data.image_bytes());
-    return answer(*model, data, classes, scores);
+    return answer(*model, {pixels, nullptr, samples}, classes, scores);
   });
 }
 
@@ -120,9 +109,7 @@ int bitfed_predict_numbers(const bitfed_model* model, const float* numbers, size
       throw input_error("the model takes images of {} x {} x {}, not numbers", model->input.height,
                         model->input.width, model->input.channels);
     }
-    Dataset data = prototype(model->input, samples);
-    data.values.assign(numbers, numbers + samples * model->input.columns);
-    return answer(*model, data, classes, scores);
+    return answer(*model, {nullptr, numbers, samples}, classes, scores);
   });
 }
 

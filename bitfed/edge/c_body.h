@@ -22,7 +22,7 @@ struct CBody {
 };
 
 // One without code, for samples of that kind.
-CBody c_body_for(const ModelInput& input);
+CBody c_body_for(const SampleShape& input);
 
 CBody c_body(const TsetlinModel& model);
 CBody c_body(const MlpModel& model);

@@ -235,7 +235,7 @@ class MlpWriter {
   }
 
   const MlpModel& model_;
-  ModelInput input_;
+  SampleShape input_;
   std::vector<MlpLayer> layers_;
   CTables tables_;
   std::string functions_, calls_;

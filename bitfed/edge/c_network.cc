@@ -195,7 +195,7 @@ class NetworkWriter {
 
   static constexpr size_t kBlocks = 4;
   const NetworkSpec& spec_;
-  ModelInput input_;
+  SampleShape input_;
   const State state_;
   CTables tables_;
   std::string functions_, calls_;

@@ -310,7 +310,7 @@ class TsetlinWriter {
   }
 
   const TsetlinModel& model_;
-  ModelInput input_;
+  SampleShape input_;
   std::vector<const TsetlinMember*> viewers_;  // the first of those that see alike
   CTables tables_;
   std::string views_text_;

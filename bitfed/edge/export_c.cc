@@ -134,7 +134,7 @@ std::string c_string(const std::string& text) {
 
 }  // namespace
 
-CBody c_body_for(const ModelInput& input) {
+CBody c_body_for(const SampleShape& input) {
   CBody body;
   body.inputs = input.count();
   if (input.is_table()) {

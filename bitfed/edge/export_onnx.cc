@@ -23,7 +23,7 @@ std::string add_model(const Model& model, const std::string& input, OnnxGraph* g
 
 Bytes export_onnx(const Model& model, const std::string& name, const std::vector<std::string>& class_names) {
   OnnxGraph graph(name);
-  const ModelInput takes = input_of_model(model);
+  const SampleShape takes = input_of_model(model);
   const auto length = [](size_t value) { return static_cast<int64_t>(value); };
   const std::string input =
       takes.is_table() ? graph.input("values", OnnxType::kFloat, {-1, length(takes.columns)})

@@ -6,13 +6,8 @@
 namespace bitfed {
 
 void check_exportable(const TsetlinModel& model, const char* format) {
-  const ModelInput input = input_of_model(model);
-  Dataset prototype;
-  prototype.name = "the model's input";
-  prototype.height = input.height;
-  prototype.width = input.width;
-  prototype.channels = input.channels;
-  prototype.columns.resize(input.columns);
+  const SampleShape input = input_of_model(model);
+  const Dataset prototype = empty_dataset("the model's input", input);
   for (const TsetlinMember& member : model.members()) {
     if (member.scale == 0) {
       throw input_error(

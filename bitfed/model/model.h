@@ -8,6 +8,7 @@
 
 #include "bitfed/base/thread_pool.h"
 #include "bitfed/data/dataset.h"
+#include "bitfed/model/predictor.h"
 #include "bitfed/model/state.h"
 
 namespace bitfed {
@@ -27,7 +28,11 @@ class Model {
   virtual ~Model() = default;
 
   // Scores, sample by sample, class_count() each; the largest wins, the lowest class among equals.
-  virtual std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const = 0;
+  virtual std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const;
+  // An input_error where the model does not take samples like these.
+  virtual void check_fits(const Dataset& dataset) const = 0;
+  // The model made ready to predict; lives on without it.
+  virtual std::unique_ptr<Predictor> predictor() const = 0;
   virtual size_t class_count() const = 0;
   virtual State state() const = 0;
   virtual ModelCosts costs() const = 0;
@@ -36,6 +41,9 @@ class Model {
   // where its shape has no binary form.
   virtual std::unique_ptr<Model> binarised() const { return nullptr; }
 };
+
+// Samples that a thread of the pool predicts before it takes others.
+size_t prediction_share(size_t samples, const ThreadPool& pool);
 
 std::vector<uint16_t> predict(const Model& model, const Dataset& dataset, ThreadPool& pool);
 

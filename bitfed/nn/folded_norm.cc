@@ -6,14 +6,18 @@
 
 namespace bitfed {
 
+void fold_norm(std::span<const float> scale, std::span<const float> shift, std::span<const float> mean,
+               std::span<const float> variance, float* factor, float* offset) {
+  for (size_t c = 0; c < scale.size(); ++c) {
+    factor[c] = scale[c] / std::sqrt(variance[c] + NormParameters::kEpsilon);
+    offset[c] = shift[c] - mean[c] * factor[c];
+  }
+}
+
 FoldedNorm fold_norm(std::span<const float> scale, std::span<const float> shift, std::span<const float> mean,
                      std::span<const float> variance) {
-  FoldedNorm norm;
-  for (size_t c = 0; c < scale.size(); ++c) {
-    const float factor = scale[c] / std::sqrt(variance[c] + NormParameters::kEpsilon);
-    norm.factor.push_back(factor);
-    norm.offset.push_back(shift[c] - mean[c] * factor);
-  }
+  FoldedNorm norm{std::vector<float>(scale.size()), std::vector<float>(scale.size())};
+  fold_norm(scale, shift, mean, variance, norm.factor.data(), norm.offset.data());
   return norm;
 }
 

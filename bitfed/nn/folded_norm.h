@@ -11,6 +11,9 @@ struct FoldedNorm {
   std::vector<float> offset;
 };
 
+// Into ready memory, and into its own.
+void fold_norm(std::span<const float> scale, std::span<const float> shift, std::span<const float> mean,
+               std::span<const float> variance, float* factor, float* offset);
 FoldedNorm fold_norm(std::span<const float> scale, std::span<const float> shift, std::span<const float> mean,
                      std::span<const float> variance);
 

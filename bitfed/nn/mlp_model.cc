@@ -11,8 +11,6 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kBlock = 64;  // samples that go through all layers together
-constexpr size_t kGrain = 1024;
 constexpr int64_t kMaximumWidth = 65535;
 
 std::string layer_name(size_t layer) {
@@ -59,87 +57,62 @@ MlpShape shape_from_state(const State& state, std::string_view source) {
   return shape;
 }
 
-}  // namespace
-
-MlpModel::MlpModel(MlpShape shape, ColumnScaling scaling, const MlpParameters& parameters)
-    : shape_(std::move(shape)), scaling_(std::move(scaling)) {
-  std::vector<float> factors;
-  std::vector<float> shifts;
-  for (size_t unit = 0; unit < shape_.units(); ++unit) {
-    factors.push_back(1 / std::sqrt(parameters.variances[unit] + kNormEpsilon));
-    shifts.push_back(parameters.shifts[unit] - parameters.means[unit] * factors.back());
-  }
-  std::vector<float> weights = parameters.weights;
-  if (shape_.binary) {
-    for (float& weight : weights) weight = weight >= 0 ? 1.0f : -1.0f;
-  }
-  make_layers(weights, factors, shifts);
-}
-
-void MlpModel::make_layers(const std::vector<float>& weights, const std::vector<float>& factors,
-                           const std::vector<float>& shifts) {
+void make_layers(const std::vector<float>& weights, const std::vector<float>& factors,
+                 const std::vector<float>& shifts, DeployedMlp* mlp) {
   auto weight = weights.begin();
   size_t unit = 0;
-  for (size_t i = 0; i < shape_.layers(); ++i) {
-    const size_t in = shape_.widths[i];
-    const size_t out = shape_.widths[i + 1];
-    Layer layer{Matrix(in, out), Floats(out), Floats(out)};
+  for (size_t i = 0; i < mlp->shape.layers(); ++i) {
+    const size_t in = mlp->shape.widths[i];
+    const size_t out = mlp->shape.widths[i + 1];
+    DeployedMlp::Layer layer{Matrix(in, out), Floats(out), Floats(out)};
     for (size_t row = 0; row < in; ++row, weight += static_cast<std::ptrdiff_t>(out))
       std::copy_n(weight, out, layer.weights.row(row));
     std::copy_n(factors.data() + unit, out, layer.factor.data());
     std::copy_n(shifts.data() + unit, out, layer.shift.data());
     unit += out;
-    layers_.push_back(std::move(layer));
+    mlp->layers.push_back(std::move(layer));
   }
 }
 
-std::vector<float> MlpModel::scores(const Dataset& dataset, ThreadPool& pool) const {
-  const size_t inputs = shape_.widths.front();
+DeployedMlp deployed(MlpShape shape, ColumnScaling scaling, const MlpParameters& parameters) {
+  std::vector<float> factors;
+  std::vector<float> shifts;
+  for (size_t unit = 0; unit < shape.units(); ++unit) {
+    factors.push_back(1 / std::sqrt(parameters.variances[unit] + kNormEpsilon));
+    shifts.push_back(parameters.shifts[unit] - parameters.means[unit] * factors.back());
+  }
+  std::vector<float> weights = parameters.weights;
+  if (shape.binary) {
+    for (float& weight : weights) weight = weight >= 0 ? 1.0f : -1.0f;
+  }
+  DeployedMlp mlp{std::move(shape), std::move(scaling), {}};
+  make_layers(weights, factors, shifts, &mlp);
+  return mlp;
+}
+
+}  // namespace
+
+MlpModel::MlpModel(MlpShape shape, ColumnScaling scaling, const MlpParameters& parameters)
+    : MlpModel(deployed(std::move(shape), std::move(scaling), parameters)) {}
+
+void MlpModel::check_fits(const Dataset& dataset) const {
+  const size_t inputs = shape().widths.front();
   if (dataset.columns.size() != inputs) {
     throw input_error("{}: {} columns of numbers, expected {} as the model was trained on", dataset.name,
                       dataset.columns.size(), inputs);
   }
-  const size_t classes = class_count();
-  const NeuralKernels& kernels = neural_kernels();
-  std::vector<float> scores(dataset.size() * classes);
-  pool.for_ranges(dataset.size(), kGrain, [&](size_t begin, size_t end) {
-    Matrix input(kBlock, inputs);
-    std::vector<Matrix> outputs;
-    for (const Layer& layer : layers_) outputs.emplace_back(kBlock, layer.weights.columns);
-    for (size_t first = begin; first < end; first += kBlock) {
-      const size_t rows = std::min(kBlock, end - first);
-      for (size_t r = 0; r < rows; ++r) scaling_.apply(dataset.row(first + r), input.row(r));
-      const Matrix* from = &input;
-      for (size_t i = 0; i < layers_.size(); ++i) {
-        const Layer& layer = layers_[i];
-        Matrix& to = outputs[i];
-        const bool last = i + 1 == layers_.size();
-        const Activation activation = last            ? Activation::kNone
-                                      : shape_.binary ? Activation::kSign
-                                                      : Activation::kRelu;
-        kernels.multiply({from->values.data(), from->stride, 1, layer.weights.values.data(),
-                          layer.weights.stride, to.values.data(), to.stride, rows, to.stride,
-                          layer.weights.rows});
-        kernels.affine(to.values.data(), rows, to.stride, layer.factor.data(), layer.shift.data(), activation,
-                       to.values.data());
-        from = &to;
-      }
-      for (size_t r = 0; r < rows; ++r) std::copy_n(from->row(r), classes, &scores[(first + r) * classes]);
-    }
-  });
-  return scores;
 }
 
 State MlpModel::state() const {
   State state;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const Layer& layer = layers_[i];
+  for (size_t i = 0; i < mlp_->layers.size(); ++i) {
+    const DeployedMlp::Layer& layer = mlp_->layers[i];
     const uint64_t in = layer.weights.rows;
     const uint64_t out = layer.weights.columns;
     std::vector<float> weights;
     for (size_t row = 0; row < in; ++row)
       weights.insert(weights.end(), layer.weights.row(row), layer.weights.row(row) + out);
-    if (shape_.binary) {
+    if (shape().binary) {
       const std::vector<uint8_t> bits = pack_signs(weights);
       state.add(tensor_name(i, "weights"), {bits.size()}, bits);
     } else {
@@ -151,25 +124,25 @@ State MlpModel::state() const {
   state.metadata["bitfed.format"] = "1";
   state.metadata["bitfed.kind"] = "mlp";
   state.metadata["bitfed.mlp"] =
-      nlohmann::json({{"widths", shape_.widths}, {"binary", shape_.binary}}).dump();
+      nlohmann::json({{"widths", shape().widths}, {"binary", shape().binary}}).dump();
   state.metadata["bitfed.scaling"] =
-      nlohmann::json({{"offset", scaling_.offset}, {"factor", scaling_.factor}, {"limit", scaling_.limit}})
+      nlohmann::json({{"offset", scaling().offset}, {"factor", scaling().factor}, {"limit", scaling().limit}})
           .dump();
   return state;
 }
 
 std::vector<MlpLayerCosts> MlpModel::layer_costs() const {
   std::vector<MlpLayerCosts> all;
-  for (size_t i = 0; i < shape_.layers(); ++i) {
-    MlpLayerCosts layer{.name = layer_name(i), .inputs = shape_.widths[i], .outputs = shape_.widths[i + 1]};
+  for (size_t i = 0; i < shape().layers(); ++i) {
+    MlpLayerCosts layer{.name = layer_name(i), .inputs = shape().widths[i], .outputs = shape().widths[i + 1]};
     const uint64_t weights = uint64_t{layer.inputs} * layer.outputs;
-    layer.bits_per_weight = shape_.binary ? 1 : 8 * sizeof(float);
+    layer.bits_per_weight = shape().binary ? 1 : 8 * sizeof(float);
     layer.weight_bytes = (weights * layer.bits_per_weight + 7) / 8;
     layer.norm_bytes = uint64_t{layer.outputs} * 2 * sizeof(float);
     // The first layer adds real inputs with their signs: an addition a weight; the others count bits.
-    if (!shape_.binary) layer.flops = 2 * weights;
-    if (shape_.binary && i == 0) layer.flops = weights;
-    if (shape_.binary && i > 0) layer.binary_ops = weights;
+    if (!shape().binary) layer.flops = 2 * weights;
+    if (shape().binary && i == 0) layer.flops = weights;
+    if (shape().binary && i > 0) layer.binary_ops = weights;
     layer.flops += uint64_t{2} * layer.outputs;
     all.push_back(std::move(layer));
   }
@@ -187,16 +160,16 @@ ModelCosts MlpModel::costs() const {
 }
 
 std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_view source) {
-  std::unique_ptr<MlpModel> model(new MlpModel);
-  model->shape_ = shape_from_state(state, source);
-  const MlpShape& shape = model->shape_;
+  DeployedMlp mlp;
+  mlp.shape = shape_from_state(state, source);
+  const MlpShape& shape = mlp.shape;
   const nlohmann::json scaling = parse_json(state.text("bitfed.scaling"), source);
-  model->scaling_.offset = finite_numbers(scaling, "offset", shape.widths.front(), source);
-  model->scaling_.factor = finite_numbers(scaling, "factor", shape.widths.front(), source);
+  mlp.scaling.offset = finite_numbers(scaling, "offset", shape.widths.front(), source);
+  mlp.scaling.factor = finite_numbers(scaling, "factor", shape.widths.front(), source);
   const nlohmann::json& limit = json_field(scaling, "limit", source);
   if (!limit.is_number() || !(limit.get<float>() >= 0) || !std::isfinite(limit.get<float>()))
     throw input_error("{}: field 'limit': expected a number from 0 on", source);
-  model->scaling_.limit = limit.get<float>();
+  mlp.scaling.limit = limit.get<float>();
   std::vector<float> weights;
   std::vector<float> factors;
   std::vector<float> shifts;
@@ -216,8 +189,8 @@ std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_v
     append(&factors, state.values<float>(tensor_name(i, "factor"), {out}), tensor_name(i, "factor"));
     append(&shifts, state.values<float>(tensor_name(i, "shift"), {out}), tensor_name(i, "shift"));
   }
-  model->make_layers(weights, factors, shifts);
-  return model;
+  make_layers(weights, factors, shifts, &mlp);
+  return std::unique_ptr<MlpModel>(new MlpModel(std::move(mlp)));
 }
 
 }  // namespace bitfed

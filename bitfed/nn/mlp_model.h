@@ -1,32 +1,15 @@
 #pragma once
 
-#include <algorithm>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bitfed/model/model.h"
-#include "bitfed/nn/matrix.h"
 #include "bitfed/nn/mlp.h"
+#include "bitfed/nn/mlp_predictor.h"
 
 namespace bitfed {
-
-// How readings become inputs: (value - offset) * factor, column by column, clipped to ±limit.
-struct ColumnScaling {
-  std::vector<float> offset;
-  std::vector<float> factor;
-  float limit = 0;  // 0: not clipped
-
-  void apply(std::span<const float> readings, float* inputs) const {
-    for (size_t i = 0; i < readings.size(); ++i) {
-      const float input = (readings[i] - offset[i]) * factor[i];
-      inputs[i] = limit > 0 ? std::clamp(input, -limit, limit) : input;
-    }
-  }
-  bool operator==(const ColumnScaling&) const = default;
-};
 
 // One layer of a deployed perceptron and what it takes in a prediction.
 struct MlpLayerCosts {
@@ -47,29 +30,20 @@ class MlpModel : public Model {
  public:
   MlpModel(MlpShape shape, ColumnScaling scaling, const MlpParameters& parameters);
 
-  const MlpShape& shape() const { return shape_; }
-  const ColumnScaling& scaling() const { return scaling_; }
-  size_t class_count() const override { return shape_.widths.back(); }
-  std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const override;
+  const MlpShape& shape() const { return mlp_->shape; }
+  const ColumnScaling& scaling() const { return mlp_->scaling; }
+  size_t class_count() const override { return shape().widths.back(); }
+  void check_fits(const Dataset& dataset) const override;
+  std::unique_ptr<Predictor> predictor() const override { return std::make_unique<MlpPredictor>(mlp_); }
   State state() const override;
   ModelCosts costs() const override;  // the sum over the layers
   std::vector<MlpLayerCosts> layer_costs() const;
 
  private:
   friend std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_view source);
-  MlpModel() = default;
+  explicit MlpModel(DeployedMlp mlp) : mlp_(std::make_shared<const DeployedMlp>(std::move(mlp))) {}
 
-  struct Layer {
-    Matrix weights;  // signs where binary; a row an input
-    Floats factor;
-    Floats shift;
-  };
-  void make_layers(const std::vector<float>& weights, const std::vector<float>& factors,
-                   const std::vector<float>& shifts);
-
-  MlpShape shape_;
-  ColumnScaling scaling_;
-  std::vector<Layer> layers_;
+  std::shared_ptr<const DeployedMlp> mlp_;
 };
 
 // The inverse of state(); trusts nothing.

@@ -31,9 +31,10 @@ void NormParameters::gather(const Floats& batch_mean, const Floats& batch_varian
 }
 
 void NormParameters::fold(Floats* factor, Floats* offset) const {
-  const FoldedNorm norm = fold_norm(scale.numbers(), shift.numbers(), mean.numbers(), variance.numbers());
-  std::copy(norm.factor.begin(), norm.factor.end(), factor->data());
-  std::copy(norm.offset.begin(), norm.offset.end(), offset->data());
+  const auto numbers = [](const Parameter& parameter) {
+    return std::span<const float>(parameter.values.row(0), parameter.count());
+  };
+  fold_norm(numbers(scale), numbers(shift), numbers(mean), numbers(variance), factor->data(), offset->data());
 }
 
 }  // namespace bitfed

@@ -21,16 +21,12 @@ bool contradicts_itself(const BitMatrix& actions, size_t row, size_t features) {
 CompiledClauses::CompiledClauses(const TsetlinMember& member, size_t class_count)
     : shape_(member.shape), bias_(member.bias), class_begin_{0} {
   const PatchLiterals positions(shape_);
-  size_t most = 0;
   for (size_t label = 0; label < class_count; ++label) {
     for (size_t clause = 0; clause < member.clauses; ++clause) {
       add_clause(member, label * member.clauses + clause, positions);
     }
     class_begin_.push_back(weights_.size());
-    most = std::max(most, class_begin_[label + 1] - class_begin_[label]);
   }
-  matches_.resize(most * std::max<size_t>(1, positions.blocks()) * kBlockWords);
-  fired_.resize(words_for(most));
 }
 
 void CompiledClauses::add_clause(const TsetlinMember& member, size_t row, const PatchLiterals& positions) {
@@ -57,70 +53,92 @@ void CompiledClauses::add_clause(const TsetlinMember& member, size_t row, const 
   weights_.push_back(member.weights[row]);
 }
 
-ClauseSpan CompiledClauses::span(size_t label) {
-  const size_t begin = class_begin_[label];
+ClauseMatcher::ClauseMatcher(const CompiledClauses& clauses) : clauses_(&clauses), lists_(clauses.lists_) {
+  size_t most = 0;
+  for (size_t label = 0; label < clauses.class_count(); ++label)
+    most = std::max(most, clauses.clauses_of(label));
+  matches_.resize(most * blocks_for(clauses.shape().patches()) * kBlockWords);
+  fired_.resize(words_for(most));
+}
+
+ClauseSpan ClauseMatcher::span(size_t label) {
+  const size_t begin = clauses_->class_begin_[label];
   // A flat machine has no masks of its own.
-  const size_t words = shape_.is_flat() ? 0 : blocks_for(shape_.patches()) * kBlockWords;
-  return {class_begin_[label + 1] - begin,
-          list_starts_.data() + begin,
-          list_groups_.data() + begin,
+  const PatchShape& shape = clauses_->shape();
+  const size_t words = shape.is_flat() ? 0 : blocks_for(shape.patches()) * kBlockWords;
+  return {clauses_->clauses_of(label),
+          clauses_->list_starts_.data() + begin,
+          clauses_->list_groups_.data() + begin,
           lists_.data(),
-          position_masks_.data() + begin * words,
+          clauses_->position_masks_.data() + begin * words,
           words};
 }
 
-void CompiledClauses::add_sums(const PatchLiterals& image, int64_t* sums) {
+void ClauseMatcher::add_sums(const PatchLiterals& image, int64_t* sums) {
   const Kernels& kernel = kernels();
-  for (size_t label = 0; label < bias_.size(); ++label) {
+  for (size_t label = 0; label < clauses_->class_count(); ++label) {
     const ClauseSpan clauses = span(label);
     kernel.match_clauses(image.bitmaps(), image.blocks(), clauses, matches_.data(), fired_.data());
-    sums[label] += bias_[label];
-    sums[label] += kernel.sum_chosen(weights_.data() + class_begin_[label], fired_.data(), clauses.count);
+    sums[label] += clauses_->bias_[label];
+    sums[label] += kernel.sum_chosen(clauses_->weights_.data() + clauses_->class_begin_[label], fired_.data(),
+                                     clauses.count);
   }
 }
 
-void CompiledClauses::add_sums(const FlatLiterals& samples, int64_t* sums) {
+void ClauseMatcher::add_sums(const FlatLiterals& samples, int64_t* sums) {
   const Kernels& kernel = kernels();
-  for (size_t label = 0; label < bias_.size(); ++label) {
+  const size_t classes = clauses_->class_count();
+  for (size_t label = 0; label < classes; ++label) {
     ClauseSpan clauses = span(label);
     clauses.masks = samples.loaded();
     clauses.mask_stride = 0;
     kernel.match_clauses(samples.bitmaps(), 1, clauses, matches_.data(), fired_.data());
+    const int32_t* weights = clauses_->weights_.data() + clauses_->class_begin_[label];
     alignas(64) int64_t class_sums[FlatLiterals::kSamples] = {};
     for (size_t clause = 0; clause < clauses.count; ++clause) {
       if (!get_bit(fired_.data(), clause)) continue;
-      kernel.add_chosen(weights_[class_begin_[label] + clause], matches_.data() + clause * kBlockWords, 1,
-                        class_sums);
+      kernel.add_chosen(weights[clause], matches_.data() + clause * kBlockWords, 1, class_sums);
     }
     for (size_t i = 0; i < samples.count(); ++i)
-      sums[i * bias_.size() + label] += class_sums[i] + bias_[label];
+      sums[i * classes + label] += class_sums[i] + clauses_->bias_[label];
+  }
+}
+
+ClauseSums::ClauseSums(const std::vector<const CompiledClauses*>& sets)
+    : class_count_(sets.front()->class_count()), patches_(sets.front()->shape()) {
+  const PatchShape& shape = sets.front()->shape();
+  for (const CompiledClauses* set : sets) {
+    assert(set->shape() == shape && set->class_count() == class_count_);
+    matchers_.emplace_back(*set);
+  }
+  if (shape.is_flat()) flat_.emplace(shape);
+}
+
+void ClauseSums::fill(const BitImages& images, std::span<int64_t* const> sums) {
+  for (size_t k = 0; k < matchers_.size(); ++k) std::fill_n(sums[k], images.count * class_count_, int64_t{0});
+  for (size_t first = 0; first < images.count;) {
+    const size_t begin = first * class_count_;
+    if (flat_) {
+      flat_->load(images, first);
+      for (size_t k = 0; k < matchers_.size(); ++k) matchers_[k].add_sums(*flat_, sums[k] + begin);
+      first += flat_->count();
+    } else {
+      patches_.load(images, first);
+      for (size_t k = 0; k < matchers_.size(); ++k) matchers_[k].add_sums(patches_, sums[k] + begin);
+      first += 1;
+    }
   }
 }
 
 std::vector<std::vector<int64_t>> class_sums(const BitImages& images,
-                                             const std::vector<CompiledClauses*>& sets) {
+                                             const std::vector<const CompiledClauses*>& sets) {
   std::vector<std::vector<int64_t>> sums(sets.size());
-  if (sets.empty()) return sums;
-  const PatchShape& shape = sets.front()->shape();
-  std::vector<size_t> classes;
-  for (size_t k = 0; k < sets.size(); ++k) {
-    assert(sets[k]->shape() == shape);
-    classes.push_back(sets[k]->class_count());
-    sums[k].resize(images.count * classes[k]);
+  std::vector<int64_t*> places;
+  for (std::vector<int64_t>& of_set : sums) {
+    of_set.resize(images.count * sets.front()->class_count());
+    places.push_back(of_set.data());
   }
-  if (shape.is_flat()) {
-    FlatLiterals samples(shape);
-    for (size_t begin = 0; begin < images.count; begin += FlatLiterals::kSamples) {
-      samples.load(images, begin);
-      for (size_t k = 0; k < sets.size(); ++k) sets[k]->add_sums(samples, &sums[k][begin * classes[k]]);
-    }
-  } else {
-    PatchLiterals patches(shape);
-    for (size_t i = 0; i < images.count; ++i) {
-      patches.load(images, i);
-      for (size_t k = 0; k < sets.size(); ++k) sets[k]->add_sums(patches, &sums[k][i * classes[k]]);
-    }
-  }
+  ClauseSums(sets).fill(images, places);
   return sums;
 }
 

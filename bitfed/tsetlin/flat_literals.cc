@@ -17,9 +17,10 @@ void FlatLiterals::load(const BitImages& images, size_t begin) {
   for (size_t i = 0; i < count_; ++i) set_bit(bitmap(filler()), i);
   const size_t row_bits = shape_.width * shape_.planes;
   uint64_t square[64];
-  for (size_t word = 0; word < kBlockWords; ++word) {
+  // Words behind the last sample keep what they have: loaded() rules it out.
+  for (size_t word = 0; word < words_for(count_); ++word) {
     const size_t first = 64 * word;
-    const size_t samples = first < count_ ? std::min<size_t>(64, count_ - first) : 0;
+    const size_t samples = std::min<size_t>(64, count_ - first);
     for (size_t y = 0; y < shape_.height; ++y) {
       for (size_t column = 0; column < row_bits; column += 64) {
         std::fill_n(square, 64, uint64_t{0});

@@ -20,7 +20,8 @@ class FlatLiterals {
 
   size_t count() const { return count_; }                      // of samples
   const uint64_t* loaded() const { return bitmap(filler()); }  // the bitmap of all samples
-  const uint64_t* bitmaps() const { return bitmaps_.data(); }  // a block a literal, then that of all samples
+  // A block a literal, then that of all samples; within a literal's only the bits of samples mean something.
+  const uint64_t* bitmaps() const { return bitmaps_.data(); }
 
  private:
   size_t filler() const { return shape_.literals(); }

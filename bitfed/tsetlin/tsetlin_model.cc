@@ -1,74 +1,57 @@
 #include "bitfed/tsetlin/tsetlin_model.h"
 
 #include <algorithm>
-#include <numeric>
+#include <span>
 
 #include "bitfed/base/error.h"
 #include "bitfed/bits/kernels.h"
-#include "bitfed/tsetlin/compiled_clauses.h"
+#include "bitfed/tsetlin/member_sums.h"
 
 namespace bitfed {
 namespace {
 
-constexpr size_t kChunk = 256;  // samples booleanized and predicted at a time by one thread
+constexpr size_t kMostBitmapBytes = size_t{1} << 30;
 
-// Class sums of every member, clamped: [member][sample][class].
-using Sums = std::vector<std::vector<float>>;
-
-// Fills in the sums of some samples. Each distinct booleanizing and patch shape is done once for all
-// the members that share it.
-class ChunkPredictor {
- public:
-  ChunkPredictor(const TsetlinModel& model, const Dataset& dataset) : model_(model), dataset_(dataset) {
-    for (const TsetlinMember& member : model.members()) compiled_.emplace_back(member, model.class_count());
+// Adds to `scores` those of one member, from its sums.
+void add_scores(float scale, std::span<const float> sums, float* scores) {
+  if (scale == 0 && !sums.empty()) {
+    const auto [least, most] = std::minmax_element(sums.begin(), sums.end());
+    scale = std::max(1.0f, *most - *least);
   }
+  for (size_t i = 0; i < sums.size(); ++i) scores[i] += sums[i] / scale;
+}
 
-  void predict(size_t begin, size_t end, Sums* sums) {
-    std::vector<uint32_t> indices(end - begin);
-    std::iota(indices.begin(), indices.end(), static_cast<uint32_t>(begin));
-    const Dataset chunk = subset(dataset_, indices);
-    std::vector<bool> done(model_.members().size());
-    for (size_t first = 0; first < done.size(); ++first) {
-      if (!done[first]) predict_like(first, chunk, begin, sums, done);
-    }
+class TsetlinPredictor : public Predictor {
+ public:
+  // Where some scale is 0 the samples of a call go together, and predicting takes memory for their sums.
+  TsetlinPredictor(MemberSums member_sums, std::vector<float> scales, size_t class_count)
+      : Predictor(
+            member_sums.shape(), class_count,
+            std::find(scales.begin(), scales.end(), 0.0f) != scales.end() ? kTogether : member_sums.block()),
+        member_sums_(std::move(member_sums)),
+        scales_(std::move(scales)),
+        sums_(block() == kTogether ? 0 : scales_.size() * block() * class_count) {}
+
+  std::unique_ptr<Predictor> another() const override {
+    return std::make_unique<TsetlinPredictor>(member_sums_.another(), scales_, class_count());
   }
 
  private:
-  // All members that look at the samples as member `first` does.
-  void predict_like(size_t first, const Dataset& chunk, size_t begin, Sums* sums, std::vector<bool>& done) {
-    const std::vector<TsetlinMember>& members = model_.members();
-    std::vector<size_t> alike;
-    for (size_t i = first; i < members.size(); ++i) {
-      if (members[i].booleanizer == members[first].booleanizer && members[i].shape == members[first].shape) {
-        alike.push_back(i);
-        done[i] = true;
-      }
-    }
-    const BitImages images = booleanize(members[first].booleanizer, chunk);
-    const size_t classes = model_.class_count();
-    std::vector<CompiledClauses*> sets;
-    for (const size_t i : alike) sets.push_back(&compiled_[i]);
-    const std::vector<std::vector<int64_t>> exact = class_sums(images, sets);
-    for (size_t k = 0; k < alike.size(); ++k) {
-      const int64_t clamp = members[alike[k]].clamp;
-      const int64_t limit = clamp > 0 ? clamp : INT64_MAX;
-      float* out = (*sums)[alike[k]].data() + begin * classes;
-      for (const int64_t sum : exact[k]) *out++ = static_cast<float>(std::clamp(sum, -limit, limit));
-    }
+  void predict_block(const Samples& samples, float* scores) override {
+    const size_t count = samples.count * class_count();
+    if (block() == kTogether) sums_.resize(scales_.size() * count);
+    member_sums_.fill(samples, sums_.data(), count);
+    std::fill_n(scores, count, 0.0f);
+    for (size_t i = 0; i < scales_.size(); ++i)
+      add_scores(scales_[i], {sums_.data() + i * count, count}, scores);
   }
 
-  const TsetlinModel& model_;
-  const Dataset& dataset_;
-  std::vector<CompiledClauses> compiled_;
+  MemberSums member_sums_;
+  std::vector<float> scales_;
+  std::vector<float> sums_;  // [member][sample][class]
 };
 
-float scale_of(const TsetlinMember& member, const std::vector<float>& sums) {
-  if (member.scale > 0 || sums.empty()) return member.scale;
-  const auto [least, most] = std::minmax_element(sums.begin(), sums.end());
-  return std::max(1.0f, *most - *least);
-}
-
-void check_fits(const TsetlinMember& member, const Dataset& dataset) {
+void check_member(const TsetlinMember& member, const Dataset& dataset) {
   const size_t height = dataset.is_table() ? 1 : dataset.height;
   const size_t width = dataset.is_table() ? 1 : dataset.width;
   const size_t planes = plane_count(member.booleanizer, dataset);
@@ -79,24 +62,59 @@ void check_fits(const TsetlinMember& member, const Dataset& dataset) {
   }
 }
 
+// A file of a few bytes must not ask for more memory than there is.
+void check_size(const PatchShape& shape) {
+  const size_t bytes = (shape.literals() + 1) * blocks_for(shape.patches()) * kBlockWords * sizeof(uint64_t);
+  if (bytes > kMostBitmapBytes) {
+    throw input_error("{} literals at {} places take {} bytes, expected at most {}", shape.literals(),
+                      shape.patches(), bytes, kMostBitmapBytes);
+  }
+}
+
 }  // namespace
 
-std::vector<float> TsetlinModel::scores(const Dataset& dataset, ThreadPool& pool) const {
-  for (const TsetlinMember& member : members_) check_fits(member, dataset);
-  Sums sums(members_.size(), std::vector<float>(dataset.size() * class_count_));
-  const size_t share = std::max<size_t>(kChunk, dataset.size() / (4 * pool.size()) + 1);
-  pool.for_ranges(dataset.size(), share, [&](size_t begin, size_t end) {
-    ChunkPredictor predictor(*this, dataset);
-    for (size_t first = begin; first < end; first += kChunk) {
-      predictor.predict(first, std::min(end, first + kChunk), &sums);
-    }
-  });
-  std::vector<float> result(dataset.size() * class_count_);
-  for (size_t i = 0; i < members_.size(); ++i) {
-    const float scale = scale_of(members_[i], sums[i]);
-    for (size_t k = 0; k < result.size(); ++k) result[k] += sums[i][k] / scale;
+void TsetlinModel::check_fits(const Dataset& dataset) const {
+  for (const TsetlinMember& member : members_) check_member(member, dataset);
+}
+
+std::unique_ptr<Predictor> TsetlinModel::predictor() const {
+  check_fits(empty_dataset("samples", member_input(members_.front())));
+  std::vector<float> scales;
+  for (const TsetlinMember& member : members_) {
+    check_size(member.shape);
+    scales.push_back(member.scale);
   }
+  return std::make_unique<TsetlinPredictor>(MemberSums(members_, class_count_), std::move(scales),
+                                            class_count_);
+}
+
+bool TsetlinModel::depends_on_the_call() const {
+  return std::any_of(members_.begin(), members_.end(), [](const TsetlinMember& m) { return m.scale == 0; });
+}
+
+std::vector<float> TsetlinModel::scores(const Dataset& dataset, ThreadPool& pool) const {
+  if (!depends_on_the_call()) return Model::scores(dataset, pool);
+  check_fits(dataset);
+  const size_t count = dataset.size() * class_count_;
+  const Samples samples = samples_of(dataset);
+  const MemberSums member_sums(members_, class_count_);
+  std::vector<float> sums(members_.size() * count);
+  pool.for_ranges(dataset.size(), prediction_share(dataset.size(), pool), [&](size_t begin, size_t end) {
+    member_sums.another().fill(samples.part(member_sums.shape(), begin, end - begin),
+                               &sums[begin * class_count_], count);
+  });
+  std::vector<float> result(count);
+  for (size_t i = 0; i < members_.size(); ++i)
+    add_scores(members_[i].scale, {sums.data() + i * count, count}, result.data());
   return result;
+}
+
+SampleShape member_input(const TsetlinMember& member) {
+  const BooleanizerSpec& spec = member.booleanizer;
+  if (spec.kind == "quantile") return {.columns = spec.cuts.size()};
+  const size_t planes = spec.kind == "colour-thermometer" ? static_cast<size_t>(spec.levels) : 1;
+  return {
+      .height = member.shape.height, .width = member.shape.width, .channels = member.shape.planes / planes};
 }
 
 TsetlinMember member_of(const TsetlinMachine& machine, const BooleanizerSpec& booleanizer) {

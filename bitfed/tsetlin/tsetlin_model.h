@@ -34,6 +34,9 @@ TsetlinMember member_of(const TsetlinMachine& machine, const BooleanizerSpec& bo
 // Literals that clauses of some weight demand, all together.
 uint64_t included_literals(const TsetlinMember& member);
 
+// What the member takes for a sample.
+SampleShape member_input(const TsetlinMember& member);
+
 // A sum of machines: a plain one, a composite of specialists, or what a server made of many clients.
 class TsetlinModel : public Model {
  public:
@@ -43,10 +46,14 @@ class TsetlinModel : public Model {
   const std::vector<TsetlinMember>& members() const { return members_; }
   size_t class_count() const override { return class_count_; }
   std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const override;
+  void check_fits(const Dataset& dataset) const override;
+  std::unique_ptr<Predictor> predictor() const override;
   State state() const override;
   ModelCosts costs() const override;
 
  private:
+  bool depends_on_the_call() const;  // some member's scale is 0
+
   size_t class_count_;
   std::vector<TsetlinMember> members_;
 };

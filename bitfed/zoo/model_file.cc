@@ -36,7 +36,7 @@ ModelFile model_file_of(const State& state, const std::string& source) {
   return file;
 }
 
-ModelInput input_of_model(const Model& model) {
+SampleShape input_of_model(const Model& model) {
   if (const auto* mlp = dynamic_cast<const MlpModel*>(&model))
     return {.columns = mlp->shape().widths.front()};
   if (const auto* network = dynamic_cast<const NetworkModel*>(&model)) {
@@ -44,14 +44,6 @@ ModelInput input_of_model(const Model& model) {
     return {.height = spec.height, .width = spec.image_width, .channels = spec.channels};
   }
   return member_input(dynamic_cast<const TsetlinModel&>(model).members().front());
-}
-
-ModelInput member_input(const TsetlinMember& member) {
-  const BooleanizerSpec& spec = member.booleanizer;
-  if (spec.kind == "quantile") return {.columns = spec.cuts.size()};
-  const size_t planes = spec.kind == "colour-thermometer" ? static_cast<size_t>(spec.levels) : 1;
-  return {
-      .height = member.shape.height, .width = member.shape.width, .channels = member.shape.planes / planes};
 }
 
 }  // namespace bitfed

@@ -21,19 +21,7 @@ struct ModelFile {
 ModelFile read_model_file(const std::string& path);
 ModelFile model_file_of(const State& state, const std::string& source);
 
-// What a model takes for a sample: an image, or a row of a table.
-struct ModelInput {
-  size_t height = 0;
-  size_t width = 0;
-  size_t channels = 0;
-  size_t columns = 0;
-
-  bool is_table() const { return columns > 0; }
-  size_t count() const { return is_table() ? columns : height * width * channels; }
-  bool operator==(const ModelInput&) const = default;
-};
-
-ModelInput input_of_model(const Model& model);
-ModelInput member_input(const TsetlinMember& member);
+// What a model takes for a sample.
+SampleShape input_of_model(const Model& model);
 
 }  // namespace bitfed

@@ -10,12 +10,11 @@
 #include "bitfed/model/json_fields.h"
 #include "bitfed/nn/norm_parameters.h"
 #include "bitfed/nn/sign_bits.h"
+#include "bitfed/zoo/network_predictor.h"
 
 namespace bitfed {
 namespace {
 
-constexpr size_t kBatch = 64;
-constexpr size_t kGrain = 512;
 constexpr uint64_t kPaperSpeedup = 58;  // of a binary operation, by which the FedBNN paper divides
 
 void check_numbers(const std::string& name, const std::vector<float>& numbers, std::string_view source) {
@@ -170,33 +169,18 @@ NetworkModel::NetworkModel(NetworkSpec spec, NetworkNumbers numbers)
   if (spec_.binary) packed_ = std::make_shared<const PackedNetwork>(packed_numbers(spec_, numbers_));
 }
 
-std::vector<float> NetworkModel::scores(const Dataset& dataset, ThreadPool& pool) const {
+void NetworkModel::check_fits(const Dataset& dataset) const {
   if (dataset.height != spec_.height || dataset.width != spec_.image_width ||
       dataset.channels != spec_.channels) {
     throw input_error("{}: images of {} x {} x {}, expected {} x {} x {} as the model was trained on",
                       dataset.name, dataset.height, dataset.width, dataset.channels, spec_.height,
                       spec_.image_width, spec_.channels);
   }
-  const size_t classes = class_count();
-  std::vector<float> scores(dataset.size() * classes);
-  pool.for_ranges(dataset.size(), kGrain, [&](size_t begin, size_t end) {
-    if (packed_ != nullptr) {
-      PackedNetwork::Workspace workspace = packed_->make_workspace();
-      for (size_t i = begin; i < end; ++i)
-        packed_->predict(dataset.image(i).data(), &workspace, &scores[i * classes]);
-      return;
-    }
-    Network network = make_network(spec_, kBatch, RandomStream({.purpose = "prediction"}));
-    assign_parameters(numbers_.reals, &network);
-    for (size_t first = begin; first < end; first += kBatch) {
-      const size_t images = std::min(kBatch, end - first);
-      for (size_t i = 0; i < images; ++i) load_image(spec_, dataset.image(first + i), i, &network);
-      network.predict(images);
-      for (size_t i = 0; i < images; ++i)
-        std::copy_n(network.logits(i), classes, &scores[(first + i) * classes]);
-    }
-  });
-  return scores;
+}
+
+std::unique_ptr<Predictor> NetworkModel::predictor() const {
+  if (packed_ != nullptr) return make_packed_predictor(spec_, packed_);
+  return make_layers_predictor(spec_, numbers_.reals);
 }
 
 State NetworkModel::state() const {

@@ -42,7 +42,8 @@ class NetworkModel : public Model {
 
   const NetworkSpec& spec() const { return spec_; }
   size_t class_count() const override { return spec_.classes; }
-  std::vector<float> scores(const Dataset& dataset, ThreadPool& pool) const override;
+  void check_fits(const Dataset& dataset) const override;
+  std::unique_ptr<Predictor> predictor() const override;
   State state() const override;
   ModelCosts costs() const override;
   // As a network that was trained as a binary one is deployed: the signs of the convolutions' weights, times

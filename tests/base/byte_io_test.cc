@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include "bitfed/base/gzip.h"
 #include "bitfed/base/random.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"

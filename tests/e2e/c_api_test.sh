@@ -1,5 +1,5 @@
 #!/bin/bash
-# The example in C, against the shared library, gives the classes of `bitfed predict`.
+# The shared library stands alone; the example in C, against it, gives the classes of `bitfed predict`.
 #   c_api_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
 source "$2/tests/e2e/tiny.sh"
@@ -7,6 +7,8 @@ library=$(dirname "$program")/libbitfed.so
 command -v cc >/dev/null || { echo "skipped: no C compiler"; exit 77; }
 [ -e "$library" ] || fail "no $library"
 nm -D "$library" | grep -Eq '__(asan|tsan|ubsan)_' && { echo "skipped: a sanitizer is in the library"; exit 77; }
+# It needs nothing but the C library.
+readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -Ev '^(libc|libm|ld-linux[^ ]*)\.so' >others && fail "needs: $(head -3 others)"
 # Nothing but the interface is to be seen.
 nm -D --defined-only "$library" | awk '{ print $3 }' | grep -v '^bitfed_' >others && fail "symbols: $(head -3 others)"
 

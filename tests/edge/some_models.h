@@ -181,4 +181,12 @@ inline std::vector<SomeModel> some_static_networks() {
           some_network_model("narrow static cnn4", true, 16, 19, 33, 3, 20, true)};
 }
 
+inline std::vector<SomeModel> all_some_models() {
+  std::vector<SomeModel> all = some_tsetlin_models();
+  for (const std::vector<SomeModel>& more :
+       {some_mlp_models(), some_network_models(), some_static_networks(), some_resnet_models()})
+    all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
 }  // namespace bitfed

@@ -28,6 +28,8 @@ struct ValueModel : Model {
     for (size_t i = 0; i < dataset.size(); ++i) result[3 * i + static_cast<size_t>(dataset.row(i)[0])] = 1;
     return result;
   }
+  void check_fits(const Dataset&) const override {}
+  std::unique_ptr<Predictor> predictor() const override { return nullptr; }
   size_t class_count() const override { return 3; }
   State state() const override { return {}; }
   ModelCosts costs() const override { return {}; }

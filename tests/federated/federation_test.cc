@@ -32,6 +32,8 @@ struct Steps {
 struct FakeModel : Model {
   explicit FakeModel(int64_t number) : value(number) {}
   std::vector<float> scores(const Dataset&, ThreadPool&) const override { return {}; }
+  void check_fits(const Dataset&) const override {}
+  std::unique_ptr<Predictor> predictor() const override { return nullptr; }
   size_t class_count() const override { return 1; }
   State state() const override {
     State state;

@@ -1,5 +1,5 @@
-#include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/gzip.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr uint64_t kLimit = 1 << 20;

@@ -20,7 +20,7 @@ Dataset table_of(size_t columns) {
   return table;
 }
 
-Dataset images_of(const ModelInput& input) {
+Dataset images_of(const SampleShape& input) {
   Dataset images;
   images.name = "images";
   images.height = input.height;
@@ -40,7 +40,7 @@ Dataset samples_for(const Model& model) {
       if (member.shape.patches() > kMost || member.shape.literals() > kMost) return {};
     }
   }
-  const ModelInput input = input_of_model(model);
+  const SampleShape input = input_of_model(model);
   return input.is_table() ? table_of(input.columns) : images_of(input);
 }
 

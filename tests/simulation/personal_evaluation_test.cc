@@ -17,6 +17,8 @@ class Constant : public Model {
     for (size_t i = 0; i < dataset.size(); ++i) scores[2 * i + label_] = 1;
     return scores;
   }
+  void check_fits(const Dataset& /*dataset*/) const override {}
+  std::unique_ptr<Predictor> predictor() const override { return nullptr; }
   size_t class_count() const override { return 2; }
   State state() const override { return {}; }
   ModelCosts costs() const override { return {}; }

@@ -1,0 +1,67 @@
+// Predictions through the C interface allocate nothing after the first.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "include/bitfed.h"
+#include "tests/base/counted_allocations.h"
+#include "tests/edge/some_models.h"
+
+namespace bitfed {
+namespace {
+
+int predict_some(const bitfed_model* model, const Dataset& samples, size_t count, uint16_t* classes,
+                 float* scores) {
+  return samples.is_table() ? bitfed_predict_numbers(model, samples.values.data(), count, classes, scores)
+                            : bitfed_predict_pixels(model, samples.pixels.data(), count, classes, scores);
+}
+
+bitfed_model* opened(const SomeModel& some) {
+  const Bytes bytes = encode(some.model->state());
+  return bitfed_open_bytes(bytes.data(), bytes.size());
+}
+
+TEST(AllocationTest, APredictionAllocatesNothing) {
+  for (const SomeModel& some : all_some_models()) {
+    bitfed_model* model = opened(some);
+    ASSERT_NE(model, nullptr) << some.name << ": " << bitfed_error();
+    const size_t most = some.samples.size();
+    std::vector<uint16_t> classes(most);
+    std::vector<float> scores(most * bitfed_class_count(model));
+    ASSERT_EQ(predict_some(model, some.samples, 1, classes.data(), scores.data()), 0);
+    for (const size_t count : {size_t{1}, most, size_t{3}}) {
+      const size_t before = allocations;
+      predict_some(model, some.samples, count, classes.data(), nullptr);
+      predict_some(model, some.samples, count, nullptr, scores.data());
+      predict_some(model, some.samples, count, classes.data(), scores.data());
+      EXPECT_EQ(allocations - before, 0u) << some.name << ", " << count << " samples";
+    }
+    bitfed_close(model);
+  }
+}
+
+// Of threads that predict at once, each comes to the answers of one alone.
+TEST(AllocationTest, ThreadsGetPredictorsOfTheirOwn) {
+  for (const SomeModel& some : all_some_models()) {
+    bitfed_model* model = opened(some);
+    ASSERT_NE(model, nullptr) << some.name << ": " << bitfed_error();
+    const size_t count = some.samples.size();
+    const size_t numbers = count * bitfed_class_count(model);
+    std::vector<float> alone(numbers);
+    ASSERT_EQ(predict_some(model, some.samples, count, nullptr, alone.data()), 0);
+    std::vector<std::vector<float>> together(4, std::vector<float>(numbers));
+    std::vector<std::thread> threads;
+    for (std::vector<float>& scores : together) {
+      threads.emplace_back([&] {
+        for (int time = 0; time < 5; ++time) predict_some(model, some.samples, count, nullptr, scores.data());
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    for (const std::vector<float>& scores : together) EXPECT_EQ(scores, alone) << some.name;
+    bitfed_close(model);
+  }
+}
+
+}  // namespace
+}  // namespace bitfed
