@@ -25,6 +25,14 @@ struct InspectArguments {
   bool json = false;
 };
 
+// Each part of the whole, in percent; nothing where nothing was measured.
+std::vector<std::string> shares(const std::vector<double>& seconds, size_t count) {
+  std::vector<std::string> texts(count, "-");
+  const double whole = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  for (size_t i = 0; i < seconds.size(); ++i) texts[i] = fmt::format("{:.0f} %", 100 * seconds[i] / whole);
+  return texts;
+}
+
 // Clauses that can fire: with a literal and a weight.
 size_t live_clauses(const TsetlinMember& member) {
   size_t live = 0;
@@ -54,28 +62,35 @@ nlohmann::ordered_json member_json(const TsetlinMember& member) {
 
 nlohmann::ordered_json machines_json(const TsetlinModel& model) {
   nlohmann::ordered_json machines = nlohmann::ordered_json::array();
-  for (const TsetlinMember& member : model.members()) machines.push_back(member_json(member));
+  const std::vector<double> seconds = measure_members(model);
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    machines.push_back(member_json(model.members()[i]));
+    machines.back()["seconds"] = seconds[i];
+  }
   return machines;
 }
 
 void print_members(const TsetlinModel& model) {
-  fmt::print("\n  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16} {:>10} {:>12}\n", "machine", "booleanizer",
-             "patch", "clauses a class", "live clauses", "literals a clause", "bytes", "one-bit ops");
+  TextRows rows = {{"  machine", "booleanizer", "patch", "clauses a class", "live clauses",
+                    "literals a clause", "bytes", "one-bit ops", "time"}};
+  const std::vector<std::string> times = shares(measure_members(model), model.members().size());
   for (size_t i = 0; i < model.members().size(); ++i) {
     const TsetlinMember& member = model.members()[i];
     const uint64_t literals = included_literals(member);
     const size_t live = live_clauses(member);
-    fmt::print("  {:>7}  {:<20} {:>9} {:>15} {:>12} {:>16.1f} {:>10} {:>12}\n", i + 1,
-               member.booleanizer.kind,
-               fmt::format("{} x {}", member.shape.patch_height, member.shape.patch_width), member.clauses,
-               live, live == 0 ? 0 : static_cast<double>(literals) / static_cast<double>(live),
-               human_bytes(static_cast<double>(member_bytes(member))),
-               human_count(static_cast<double>(literals * member.shape.patches())));
+    const double a_clause = live == 0 ? 0 : static_cast<double>(literals) / static_cast<double>(live);
+    rows.push_back({fmt::format("  {}", i + 1), member.booleanizer.kind,
+                    fmt::format("{} x {}", member.shape.patch_height, member.shape.patch_width),
+                    exact_count(member.clauses), exact_count(live), fmt::format("{:.1f}", a_clause),
+                    human_bytes(static_cast<double>(member_bytes(member))),
+                    human_count(static_cast<double>(literals * member.shape.patches())), times[i]});
   }
+  fmt::print("\n{}", aligned(rows));
 }
 
 nlohmann::ordered_json layers_json(const MlpModel& model) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+  const std::vector<double> seconds = model.measure_layers();
   for (const MlpLayerCosts& layer : model.layer_costs()) {
     layers.push_back({{"name", layer.name},
                       {"shape", {layer.inputs, layer.outputs}},
@@ -83,29 +98,25 @@ nlohmann::ordered_json layers_json(const MlpModel& model) {
                       {"weight_bytes", layer.weight_bytes},
                       {"norm_bytes", layer.norm_bytes},
                       {"binary_ops", layer.binary_ops},
-                      {"flops", layer.flops}});
+                      {"flops", layer.flops},
+                      {"seconds", seconds[layers.size()]}});
   }
   return layers;
 }
 
 void print_layers(const MlpModel& model) {
   TextRows rows = {
-      {"  layer", "in x out", "bits a weight", "weights", "batch norm", "one-bit ops", "real ops"}};
-  for (const MlpLayerCosts& layer : model.layer_costs()) {
+      {"  layer", "in x out", "bits a weight", "weights", "batch norm", "one-bit ops", "real ops", "time"}};
+  const std::vector<MlpLayerCosts> layers = model.layer_costs();
+  const std::vector<std::string> times = shares(model.measure_layers(), layers.size());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const MlpLayerCosts& layer = layers[i];
     rows.push_back({"  " + layer.name, fmt::format("{} x {}", layer.inputs, layer.outputs),
                     std::to_string(layer.bits_per_weight), exact_count(layer.weight_bytes) + " B",
                     exact_count(layer.norm_bytes) + " B", exact_count(layer.binary_ops),
-                    exact_count(layer.flops)});
+                    exact_count(layer.flops), times[i]});
   }
   fmt::print("\n{}", aligned(rows));
-}
-
-// Each layer's part of the whole, in percent; nothing where nothing was measured.
-std::vector<std::string> shares(const std::vector<double>& seconds, size_t count) {
-  std::vector<std::string> texts(count, "-");
-  const double whole = std::accumulate(seconds.begin(), seconds.end(), 0.0);
-  for (size_t i = 0; i < seconds.size(); ++i) texts[i] = fmt::format("{:.0f} %", 100 * seconds[i] / whole);
-  return texts;
 }
 
 nlohmann::ordered_json layers_json(const NetworkModel& model) {

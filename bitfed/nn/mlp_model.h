@@ -38,6 +38,8 @@ class MlpModel : public Model {
   State state() const override;
   ModelCosts costs() const override;  // the sum over the layers
   std::vector<MlpLayerCosts> layer_costs() const;
+  // Seconds of each of these, measured just now.
+  std::vector<double> measure_layers() const { return MlpPredictor(mlp_).measure_layers(); }
 
  private:
   friend std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_view source);

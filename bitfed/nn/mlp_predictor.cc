@@ -1,5 +1,6 @@
 #include "bitfed/nn/mlp_predictor.h"
 
+#include "bitfed/base/least_times.h"
 #include "bitfed/nn/kernels.h"
 
 namespace bitfed {
@@ -16,11 +17,9 @@ MlpPredictor::MlpPredictor(std::shared_ptr<const DeployedMlp> mlp)
   for (const DeployedMlp::Layer& layer : mlp_->layers) outputs_.emplace_back(kBlock, layer.weights.columns);
 }
 
-void MlpPredictor::predict_block(const Samples& samples, float* scores) {
+template <typename Finished>
+void MlpPredictor::run(size_t rows, Finished finished) {
   const NeuralKernels& kernels = neural_kernels();
-  const size_t inputs = shape().columns;
-  const size_t rows = samples.count;
-  for (size_t r = 0; r < rows; ++r) mlp_->scaling.apply({samples.values + r * inputs, inputs}, input_.row(r));
   const Matrix* from = &input_;
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const DeployedMlp::Layer& layer = mlp_->layers[i];
@@ -34,8 +33,28 @@ void MlpPredictor::predict_block(const Samples& samples, float* scores) {
     kernels.affine(to.values.data(), rows, to.stride, layer.factor.data(), layer.shift.data(), activation,
                    to.values.data());
     from = &to;
+    finished(i);
   }
-  for (size_t r = 0; r < rows; ++r) std::copy_n(from->row(r), class_count(), scores + r * class_count());
+}
+
+void MlpPredictor::predict_block(const Samples& samples, float* scores) {
+  const size_t inputs = shape().columns;
+  const size_t rows = samples.count;
+  for (size_t r = 0; r < rows; ++r) mlp_->scaling.apply({samples.values + r * inputs, inputs}, input_.row(r));
+  run(rows, [](size_t) {});
+  const Matrix& last = outputs_.back();
+  for (size_t r = 0; r < rows; ++r) std::copy_n(last.row(r), class_count(), scores + r * class_count());
+}
+
+std::vector<double> MlpPredictor::measure_layers() {
+  LeastTimes times;
+  for (int turn = 0; turn < LeastTimes::kTurns; ++turn) {
+    times.begin();
+    run(kBlock, [&](size_t layer) { times.finished(layer); });
+  }
+  std::vector<double> seconds = times.seconds();
+  for (double& layer : seconds) layer /= kBlock;
+  return seconds;
 }
 
 }  // namespace bitfed

@@ -44,7 +44,13 @@ class MlpPredictor : public Predictor {
   explicit MlpPredictor(std::shared_ptr<const DeployedMlp> mlp);
   std::unique_ptr<Predictor> another() const override { return std::make_unique<MlpPredictor>(mlp_); }
 
+  // The seconds of each layer for a sample of a block, measured just now.
+  std::vector<double> measure_layers();
+
  private:
+  // From the first rows of the input to the last layer's outputs; calls finished(layer) behind each.
+  template <typename Finished>
+  void run(size_t rows, Finished finished);
   void predict_block(const Samples& samples, float* scores) override;
 
   std::shared_ptr<const DeployedMlp> mlp_;

@@ -1,8 +1,8 @@
 #include "bitfed/nn/packed_network.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "bitfed/base/least_times.h"
 #include "bitfed/nn/average_pool.h"
 #include "bitfed/nn/kernels.h"
 
@@ -208,23 +208,15 @@ void PackedNetwork::predict(const uint8_t* pixels, Workspace* workspace, float* 
 }
 
 std::vector<double> PackedNetwork::measure_layers() const {
-  constexpr int kTurns = 50;
-  using Clock = std::chrono::steady_clock;
   Workspace workspace = make_workspace();
   std::vector<uint8_t> pixels(height_ * width_ * channels_);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
-  std::vector<double> seconds;
-  for (int turn = 0; turn < kTurns; ++turn) {
-    Clock::time_point begin = Clock::now();
-    run(pixels.data(), &workspace, [&](size_t layer) {
-      const Clock::time_point end = Clock::now();
-      if (layer >= seconds.size()) seconds.resize(layer + 1, 1e9);
-      // The least of all turns: whatever else the machine does only adds.
-      seconds[layer] = std::min(seconds[layer], std::chrono::duration<double>(end - begin).count());
-      begin = end;
-    });
+  LeastTimes times;
+  for (int turn = 0; turn < LeastTimes::kTurns; ++turn) {
+    times.begin();
+    run(pixels.data(), &workspace, [&](size_t layer) { times.finished(layer); });
   }
-  return seconds;
+  return times.seconds();
 }
 
 }  // namespace bitfed

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "bitfed/base/error.h"
+#include "bitfed/base/least_times.h"
 #include "bitfed/bits/kernels.h"
 #include "bitfed/tsetlin/member_sums.h"
 
@@ -147,6 +148,32 @@ ModelCosts TsetlinModel::costs() const {
   }
   costs.bytes = state().tensor_bytes();
   return costs;
+}
+
+std::vector<double> measure_members(const TsetlinModel& model) {
+  constexpr size_t kSamples = 64;
+  const SampleShape shape = member_input(model.members().front());
+  std::vector<uint8_t> pixels(kSamples * shape.count());
+  std::vector<float> values(pixels.size());
+  for (size_t i = 0; i < pixels.size(); ++i) {
+    pixels[i] = static_cast<uint8_t>(i * 37);
+    values[i] = static_cast<float>(pixels[i]) / 255.0f;
+  }
+  Samples samples{pixels.data(), nullptr, kSamples};
+  if (shape.is_table()) samples = {nullptr, values.data(), kSamples};
+  std::vector<float> scores(kSamples * model.class_count());
+  std::vector<double> seconds;
+  for (const TsetlinMember& member : model.members()) {
+    const auto predictor = TsetlinModel(model.class_count(), {member}).predictor();
+    LeastTimes times;
+    for (int turn = 0; turn < LeastTimes::kTurns; ++turn) {
+      times.begin();
+      predictor->predict(samples, scores.data());
+      times.finished(0);
+    }
+    seconds.push_back(times.seconds()[0] / kSamples);
+  }
+  return seconds;
 }
 
 }  // namespace bitfed

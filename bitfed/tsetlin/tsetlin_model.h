@@ -58,6 +58,9 @@ class TsetlinModel : public Model {
   std::vector<TsetlinMember> members_;
 };
 
+// The seconds of a sample that each member takes by itself, measured just now.
+std::vector<double> measure_members(const TsetlinModel& model);
+
 // The inverse of state(); trusts nothing.
 std::unique_ptr<TsetlinModel> tsetlin_model_from_state(const State& state, std::string_view source);
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# The NEON units against the plain loops, bit for bit, under emulation. Builds the kernels and their tests by
-# hand, with fmt as a header and GoogleTest from its sources, so that no ARM package of a library is needed.
+# The NEON units against the plain loops, and the engine of deployed models behind its C interface, bit for bit,
+# under emulation. Builds them and their tests by hand, with fmt and JSON as headers and GoogleTest from its sources,
+# so that no ARM package of a library is needed.
 set -euo pipefail
 source_dir=$2
 work=$3
@@ -12,37 +13,37 @@ for tool in $compiler qemu-aarch64-static; do
   exit 77
 done
 googletest=/usr/src/googletest
-if [[ ! -d $googletest/googlemock || ! -f /usr/include/fmt/format.h ]]; then
-  echo "skipped: the sources of GoogleTest or the headers of fmt are missing (packages googletest, libfmt-dev)"
+if [[ ! -d $googletest/googlemock || ! -f /usr/include/fmt/format.h || ! -f /usr/include/nlohmann/json.hpp ]]; then
+  echo "skipped: sources of GoogleTest or headers are missing (packages googletest, libfmt-dev, nlohmann-json3-dev)"
   exit 77
 fi
 
 rm -rf "$work"
 mkdir -p "$work/include"
 # Not -I/usr/include: the compiler's own system headers must stay those of ARM.
-ln -s /usr/include/fmt "$work/include/fmt"
+ln -s /usr/include/fmt /usr/include/nlohmann "$work/include/"
 
 cat >"$work/flags" <<END
--std=c++20 -O2 -Wall -Wextra -ffp-contract=off -DFMT_HEADER_ONLY
+-std=c++20 -O2 -Wall -Wextra -ffp-contract=off -ffunction-sections -DFMT_HEADER_ONLY
+-DBITFED_TESTS_DIR=\"$source_dir/tests\"
 -I"$source_dir" -isystem "$work/include"
 -isystem $googletest/googletest/include -isystem $googletest/googlemock/include
 -I$googletest/googletest -I$googletest/googlemock
 END
-sources=("$source_dir"/bitfed/bits/*.cc "$source_dir"/bitfed/bits/isa/*.cc
-  "$source_dir"/bitfed/base/{names,random}.cc
-  "$source_dir"/bitfed/nn/{kernels,mlp,mlp_trainer,layer,convolution,convolution_geometry,dense,network}.cc
-  "$source_dir"/bitfed/nn/{norm_parameters,batch_norm,pooled_norm,average_pool,border,sequence,residual_block}.cc
-  "$source_dir"/bitfed/nn/{rotation,rotated_weights,binary_convolution,sign_activation}.cc
-  "$source_dir"/bitfed/nn/{folded_norm,binary_kernels,sign_filters,packed_network}.cc
-  "$source_dir"/bitfed/nn/isa/*.cc
+sources=("$source_dir"/bitfed/{bits,bits/isa,model,tsetlin,nn,nn/isa,zoo}/*.cc
+  "$source_dir"/bitfed/base/{byte_io,digest,names,random,thread_pool}.cc
+  "$source_dir"/bitfed/data/{booleanizer,booleanizers,dataset,samples}.cc
+  "$source_dir"/bitfed/edge/c_api.cc
   "$source_dir"/tests/bits/{kernels,bit_matrix}_test.cc "$source_dir"/tests/base/random_test.cc
   "$source_dir"/tests/nn/{kernels,mlp_trainer,network,rotation,rotated_weights,sign_activation}_test.cc
-  "$source_dir"/tests/nn/{binary_kernels,packed_network,convolution,binary_convolution,residual_block}_test.cc
+  "$source_dir"/tests/nn/{binary_kernels,convolution,binary_convolution,residual_block,sign_thresholds}_test.cc
+  "$source_dir"/tests/zoo/{packed_numbers,golden_model}_test.cc "$source_dir"/tests/edge/c_api_test.cc
   "$source_dir"/tests/test_main.cc
   $googletest/googletest/src/gtest-all.cc $googletest/googlemock/src/gmock-all.cc)
 printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -I{} \
   sh -c '"$0" @"$1/flags" -c -o "$1/$(echo "$2" | tr / _).o" "$2"' $compiler "$work" {}
-$compiler -o "$work/kernels_test" "$work"/*.o -pthread
+# What reads recipes is left out, and with it a library for TOML.
+$compiler -o "$work/kernels_test" "$work"/*.o -pthread -Wl,--gc-sections
 
 emulate=(qemu-aarch64-static -L /usr/aarch64-linux-gnu)
 # Death tests start the program anew, which the emulator cannot.

@@ -1,4 +1,4 @@
-// Predictions through the C interface allocate nothing after the first.
+// What models behind the C interface take: predictions allocate nothing after the first.
 
 #include <gtest/gtest.h>
 
@@ -39,6 +39,22 @@ TEST(AllocationTest, APredictionAllocatesNothing) {
     }
     bitfed_close(model);
   }
+}
+
+// Weights of 4.9 million signs, 0.6 MB, and what belongs to them; real ones would take 19.6 MB. Beside these
+// what it works in: the values of a block behind its first convolution and its second, the image, two rows of
+// the stem, two images of signs.
+TEST(AllocationTest, AResnet10TakesLessThanAMegabyte) {
+  const SomeModel some = some_network_model("binary resnet10", true, 64, 32, 32, 3, 1);
+  const Bytes bytes = encode(some.model->state());
+  const size_t before = bytes_in_use;
+  bitfed_model* model = bitfed_open_bytes(bytes.data(), bytes.size());
+  ASSERT_NE(model, nullptr) << bitfed_error();
+  const size_t floats = 2 * 32 * 32 * 64 + 34 * 34 * 3 + 2 * 32 * 64;
+  const size_t sign_words = 2 * 34 * 34 * 2;
+  EXPECT_LT(bytes_in_use - before, 1000000 + 4 * (floats + sign_words));
+  bitfed_close(model);
+  EXPECT_EQ(bytes_in_use, before);
 }
 
 // Of threads that predict at once, each comes to the answers of one alone.
