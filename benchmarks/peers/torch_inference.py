@@ -14,7 +14,7 @@ import torch
 from torch_networks import ResNet10
 
 REPETITIONS = 5
-SECONDS = 1.0
+SECONDS = 0.5
 
 
 def cnn4():

@@ -1,5 +1,6 @@
-// Exports of models trained on real data: C over the whole test set on the host and on an emulated Cortex-M4,
-// ONNX over the whole test set in onnxruntime. Of ONNX also models of random numbers.
+// Models trained on real data, over the whole test set: the engine on every instruction set, the layers that
+// were trained, exported C on the host (and some of it on an emulated Cortex-M4), ONNX in onnxruntime. Of
+// ONNX also models of random numbers.
 
 #include <gtest/gtest.h>
 
@@ -9,9 +10,12 @@
 #include <optional>
 
 #include "bitfed/base/error.h"
+#include "bitfed/bits/kernels.h"
 #include "bitfed/data/catalog.h"
 #include "bitfed/edge/export_onnx.h"
+#include "bitfed/nn/sign_bits.h"
 #include "bitfed/simulation/experiment.h"
+#include "bitfed/zoo/network_predictor.h"
 #include "bitfed/zoo/zoo.h"
 #include "tests/edge/exported_c.h"
 #include "tests/edge/some_models.h"
@@ -143,18 +147,45 @@ void expect_same_in_onnxruntime(const Model& model, const Dataset& samples, cons
   EXPECT_EQ(std::system(check.c_str()), 0) << check;
 }
 
+// The layers that were trained, of signs as floats.
+void expect_same_in_layers(const NetworkModel& model, const Dataset& samples, const Answers& expected) {
+  const State state = model.state();
+  NetworkParameters parameters;
+  for (const NetworkTensor& tensor : network_tensors(model.spec())) {
+    parameters.push_back(tensor.signs ? unpack_signs(state.values<uint8_t>(tensor.name, {State::kAny}),
+                                                     tensor.count(), tensor.name)
+                                      : state.values<float>(tensor.name, {tensor.rows, tensor.columns}));
+  }
+  std::vector<float> scores(expected.scores.size());
+  make_layers_predictor(model.spec(), parameters)->predict(samples_of(samples), scores.data());
+  EXPECT_EQ(scores, expected.scores);
+}
+
+void expect_same_in_engine(const Model& model, const Dataset& samples, const Answers& expected) {
+  const std::string before = kernels().name;
+  for (const Kernels* table : supported_kernels()) {
+    force_kernels(table->name);
+    EXPECT_EQ(answers_of(model, samples).scores, expected.scores) << table->name;
+  }
+  force_kernels(before);
+  if (const auto* network = dynamic_cast<const NetworkModel*>(&model))
+    expect_same_in_layers(*network, samples, expected);
+}
+
 // For networks that C cannot carry.
 void expect_same_in_onnxruntime(const std::string& recipe, const std::vector<std::string>& overrides) {
   const std::optional<Trained> trained = train(recipe, overrides);
   if (!trained) GTEST_SKIP() << "no data for " << recipe;
   const Answers expected = answers_of(*trained->model, trained->test);
   EXPECT_GT(*std::max_element(expected.classes.begin(), expected.classes.end()), 0);
+  expect_same_in_engine(*trained->model, trained->test, expected);
   expect_same_in_onnxruntime(*trained->model, trained->test, expected);
 }
 
 // Over the whole test set on the host, and over some of it on a device.
 void expect_same_in_c(const Trained& trained) {
   Answers expected = answers_of(*trained.model, trained.test);
+  expect_same_in_engine(*trained.model, trained.test, expected);
   const Answers host = run_exported_c(*trained.model, trained.test, "-O2");
   EXPECT_EQ(host.classes, expected.classes);
   EXPECT_EQ(host.scores, expected.scores);
