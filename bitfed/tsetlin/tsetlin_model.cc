@@ -52,6 +52,15 @@ class TsetlinPredictor : public Predictor {
   std::vector<float> sums_;  // [member][sample][class]
 };
 
+// A file of a few bytes must not ask for more memory than there is.
+void check_size(const PatchShape& shape, const std::string& name) {
+  const size_t bytes = (shape.literals() + 1) * blocks_for(shape.patches()) * kBlockWords * sizeof(uint64_t);
+  if (bytes > kMostBitmapBytes) {
+    throw input_error("{}: {} literals at {} places take {} bytes, expected at most {}", name,
+                      shape.literals(), shape.patches(), bytes, kMostBitmapBytes);
+  }
+}
+
 void check_member(const TsetlinMember& member, const Dataset& dataset) {
   const size_t height = dataset.is_table() ? 1 : dataset.height;
   const size_t width = dataset.is_table() ? 1 : dataset.width;
@@ -61,15 +70,7 @@ void check_member(const TsetlinMember& member, const Dataset& dataset) {
     throw input_error("{}: samples of {} x {} with {} bits a place, but the model takes {} x {} with {}",
                       dataset.name, height, width, planes, shape.height, shape.width, shape.planes);
   }
-}
-
-// A file of a few bytes must not ask for more memory than there is.
-void check_size(const PatchShape& shape) {
-  const size_t bytes = (shape.literals() + 1) * blocks_for(shape.patches()) * kBlockWords * sizeof(uint64_t);
-  if (bytes > kMostBitmapBytes) {
-    throw input_error("{} literals at {} places take {} bytes, expected at most {}", shape.literals(),
-                      shape.patches(), bytes, kMostBitmapBytes);
-  }
+  check_size(shape, dataset.name);
 }
 
 }  // namespace
@@ -81,10 +82,7 @@ void TsetlinModel::check_fits(const Dataset& dataset) const {
 std::unique_ptr<Predictor> TsetlinModel::predictor() const {
   check_fits(empty_dataset("samples", member_input(members_.front())));
   std::vector<float> scales;
-  for (const TsetlinMember& member : members_) {
-    check_size(member.shape);
-    scales.push_back(member.scale);
-  }
+  for (const TsetlinMember& member : members_) scales.push_back(member.scale);
   return std::make_unique<TsetlinPredictor>(MemberSums(members_, class_count_), std::move(scales),
                                             class_count_);
 }
