@@ -161,7 +161,7 @@ NetworkParameters read_parameters(const ParameterShapes& shapes, const State& st
   return parameters;
 }
 
-NetworkModel::NetworkModel(NetworkSpec spec, const NetworkParameters& parameters)
+NetworkModel::NetworkModel(const NetworkSpec& spec, const NetworkParameters& parameters)
     : NetworkModel(spec, numbers_of(spec, parameters)) {}
 
 NetworkModel::NetworkModel(NetworkSpec spec, NetworkNumbers numbers)
@@ -237,7 +237,7 @@ std::unique_ptr<Model> NetworkModel::binarised() const {
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].signs) binarise_filters(tensors[i], &parameters[i], &parameters[i + 1]);
   }
-  return std::make_unique<NetworkModel>(std::move(spec), parameters);
+  return std::make_unique<NetworkModel>(spec, parameters);
 }
 
 std::vector<NetworkLayerCosts> NetworkModel::layer_costs() const {

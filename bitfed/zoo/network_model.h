@@ -37,7 +37,7 @@ struct NetworkLayerCosts {
 // A trained network. The signs of a binary one are written down as bits, and it predicts on bits.
 class NetworkModel : public Model {
  public:
-  NetworkModel(NetworkSpec spec, const NetworkParameters& parameters);
+  NetworkModel(const NetworkSpec& spec, const NetworkParameters& parameters);
   NetworkModel(NetworkSpec spec, NetworkNumbers numbers);
 
   const NetworkSpec& spec() const { return spec_; }

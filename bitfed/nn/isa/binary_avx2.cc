@@ -9,8 +9,39 @@
 namespace bitfed::isa {
 namespace {
 
+using Sums = __m256i;
+using Values = __m256;
+
 inline __m256i load(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
+}
+inline Sums load_sums(const int32_t* from) {
+  return load(from);
+}
+inline Sums larger(Sums a, Sums b) {
+  return _mm256_max_epi32(a, b);
+}
+inline uint32_t bits_at_least(Sums sums, Sums least) {
+  const __m256i below = _mm256_cmpgt_epi32(least, sums);
+  return static_cast<uint32_t>(~_mm256_movemask_ps(_mm256_castsi256_ps(below)) & 255);
+}
+inline Values values_of(Sums sums) {
+  return _mm256_cvtepi32_ps(sums);
+}
+inline Values load_values(const float* from) {
+  return _mm256_loadu_ps(from);
+}
+inline void store_values(float* to, Values values) {
+  _mm256_storeu_ps(to, values);
+}
+inline Values larger(Values a, Values b) {
+  return _mm256_max_ps(a, b);
+}
+inline Values smaller(Values a, Values b) {
+  return _mm256_min_ps(a, b);
+}
+inline Values all_values(float value) {
+  return _mm256_set1_ps(value);
 }
 
 inline __m256i byte_counts(__m256i x) {
@@ -62,75 +93,18 @@ inline void quad_sums(const SignPatches& q, size_t quad, size_t filter, __m256i 
   }
 }
 
-inline __m256 clipped(__m256 x) {
-  return _mm256_max_ps(_mm256_min_ps(x, _mm256_set1_ps(1.0f)), _mm256_set1_ps(-1.0f));
-}
-
-inline __m256i largest_of(const __m256i (&sums)[4]) {
-  return _mm256_max_epi32(_mm256_max_epi32(sums[0], sums[1]), _mm256_max_epi32(sums[2], sums[3]));
-}
-
-void sign_pools(const SignPatches& q, const SignPools& pools) {
+template <typename Finish>
+inline void for_each_quad(const SignPatches& q, Finish finish) {
   for (size_t quad = 0; quad < q.quads; ++quad) {
     for (size_t filter = 0; filter < q.filter_count; filter += 8) {
-      __m256i sums[4];
+      Sums sums[4];
       quad_sums(q, quad, filter, sums);
-      const __m256 product =
-          _mm256_mul_ps(_mm256_cvtepi32_ps(largest_of(sums)), _mm256_loadu_ps(pools.factor + filter));
-      const __m256 x = _mm256_add_ps(product, _mm256_loadu_ps(pools.offset + filter));
-      _mm256_storeu_ps(pools.out + quad * q.filter_count + filter, clipped(x));
+      finish(quad, filter, sums);
     }
   }
 }
 
-void sign_norms(const SignPatches& q, const SignNorms& norms) {
-  for (size_t quad = 0; quad < q.quads; ++quad) {
-    for (size_t filter = 0; filter < q.filter_count; filter += 8) {
-      __m256i sums[4];
-      quad_sums(q, quad, filter, sums);
-      const __m256 factor = _mm256_loadu_ps(norms.factor + filter);
-      const __m256 offset = _mm256_loadu_ps(norms.offset + filter);
-      for (size_t corner = 0; corner < 4; ++corner) {
-        const size_t to = (4 * quad + corner) * q.filter_count + filter;
-        __m256 x = _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(sums[corner]), factor), offset);
-        if (norms.shortcut != nullptr) x = _mm256_add_ps(x, _mm256_loadu_ps(norms.shortcut + to));
-        _mm256_storeu_ps(norms.out + to, norms.clips ? clipped(x) : x);
-      }
-    }
-  }
-}
-
-void sign_thresholds(const SignPatches& q, const SignThresholds& t) {
-  for (size_t quad = 0; quad < q.quads; ++quad) {
-    for (size_t filter = 0; filter < q.filter_count; filter += 8) {
-      __m256i sums[4];
-      quad_sums(q, quad, filter, sums);
-      const __m256i least = load(t.least + filter);
-      const auto put = [&](size_t place, __m256i sum) {
-        const __m256i below = _mm256_cmpgt_epi32(least, sum);
-        const auto bits = static_cast<uint32_t>(~_mm256_movemask_ps(_mm256_castsi256_ps(below)) & 255);
-        t.words[t.places[place] + filter / 32] |= bits << (filter % 32);
-      };
-      if (t.pools) {
-        put(quad, largest_of(sums));
-      } else {
-        for (size_t corner = 0; corner < 4; ++corner) put(4 * quad + corner, sums[corner]);
-      }
-    }
-  }
-}
-
-void sign_sums(const SignPatches& q, float* out) {
-  for (size_t quad = 0; quad < q.quads; ++quad) {
-    for (size_t filter = 0; filter < q.filter_count; filter += 8) {
-      __m256i sums[4];
-      quad_sums(q, quad, filter, sums);
-      for (size_t corner = 0; corner < 4; ++corner)
-        _mm256_storeu_ps(out + (4 * quad + corner) * q.filter_count + filter,
-                         _mm256_cvtepi32_ps(sums[corner]));
-    }
-  }
-}
+#include "bitfed/nn/isa/sign_loops.h"
 
 void signs_about(const float* values, size_t pixels, size_t channels, float mean, uint32_t* words) {
   const __m256 about = _mm256_set1_ps(mean);

@@ -9,6 +9,37 @@
 namespace bitfed::isa {
 namespace {
 
+using Sums = __m512i;
+using Values = __m512;
+
+inline Sums load_sums(const int32_t* from) {
+  return _mm512_loadu_si512(from);
+}
+inline Sums larger(Sums a, Sums b) {
+  return _mm512_max_epi32(a, b);
+}
+inline uint32_t bits_at_least(Sums sums, Sums least) {
+  return _mm512_cmpge_epi32_mask(sums, least);
+}
+inline Values values_of(Sums sums) {
+  return _mm512_cvtepi32_ps(sums);
+}
+inline Values load_values(const float* from) {
+  return _mm512_loadu_ps(from);
+}
+inline void store_values(float* to, Values values) {
+  _mm512_storeu_ps(to, values);
+}
+inline Values larger(Values a, Values b) {
+  return _mm512_max_ps(a, b);
+}
+inline Values smaller(Values a, Values b) {
+  return _mm512_min_ps(a, b);
+}
+inline Values all_values(float value) {
+  return _mm512_set1_ps(value);
+}
+
 // Four patches by kGroups times sixteen filters, all counts in registers; finish(filter, the four sums).
 template <int kGroups, typename Finish>
 inline void quad_tile(const SignPatches& p, size_t quad, size_t filter, Finish finish) {
@@ -62,60 +93,7 @@ inline void for_each_quad(const SignPatches& p, Finish finish) {
   }
 }
 
-inline __m512 clipped(__m512 x) {
-  return _mm512_max_ps(_mm512_min_ps(x, _mm512_set1_ps(1.0f)), _mm512_set1_ps(-1.0f));
-}
-
-inline __m512i largest_of(const __m512i (&sums)[4]) {
-  return _mm512_max_epi32(_mm512_max_epi32(sums[0], sums[1]), _mm512_max_epi32(sums[2], sums[3]));
-}
-
-void sign_pools(const SignPatches& p, const SignPools& pools) {
-  for_each_quad(p, [&](size_t quad, size_t at, const __m512i(&sums)[4]) {
-    const __m512 product =
-        _mm512_mul_ps(_mm512_cvtepi32_ps(largest_of(sums)), _mm512_loadu_ps(pools.factor + at));
-    const __m512 x = _mm512_add_ps(product, _mm512_loadu_ps(pools.offset + at));
-    _mm512_storeu_ps(pools.out + quad * p.filter_count + at, clipped(x));
-  });
-}
-
-void sign_norms(const SignPatches& p, const SignNorms& norms) {
-  for_each_quad(p, [&](size_t quad, size_t at, const __m512i(&sums)[4]) {
-    const __m512 factor = _mm512_loadu_ps(norms.factor + at);
-    const __m512 offset = _mm512_loadu_ps(norms.offset + at);
-#pragma GCC unroll 4
-    for (size_t corner = 0; corner < 4; ++corner) {
-      const size_t to = (4 * quad + corner) * p.filter_count + at;
-      __m512 x = _mm512_add_ps(_mm512_mul_ps(_mm512_cvtepi32_ps(sums[corner]), factor), offset);
-      if (norms.shortcut != nullptr) x = _mm512_add_ps(x, _mm512_loadu_ps(norms.shortcut + to));
-      _mm512_storeu_ps(norms.out + to, norms.clips ? clipped(x) : x);
-    }
-  });
-}
-
-void sign_thresholds(const SignPatches& p, const SignThresholds& t) {
-  for_each_quad(p, [&](size_t quad, size_t at, const __m512i(&sums)[4]) {
-    const __m512i least = _mm512_loadu_si512(t.least + at);
-    const auto put = [&](size_t place, __m512i sum) {
-      const uint32_t bits = _mm512_cmpge_epi32_mask(sum, least);
-      t.words[t.places[place] + at / 32] |= bits << (at % 32);
-    };
-    if (t.pools) {
-      put(quad, largest_of(sums));
-    } else {
-#pragma GCC unroll 4
-      for (size_t corner = 0; corner < 4; ++corner) put(4 * quad + corner, sums[corner]);
-    }
-  });
-}
-
-void sign_sums(const SignPatches& p, float* out) {
-  for_each_quad(p, [&](size_t quad, size_t at, const __m512i(&sums)[4]) {
-#pragma GCC unroll 4
-    for (size_t corner = 0; corner < 4; ++corner)
-      _mm512_storeu_ps(out + (4 * quad + corner) * p.filter_count + at, _mm512_cvtepi32_ps(sums[corner]));
-  });
-}
+#include "bitfed/nn/isa/sign_loops.h"
 
 void signs_about(const float* values, size_t pixels, size_t channels, float mean, uint32_t* words) {
   const __m512 about = _mm512_set1_ps(mean);

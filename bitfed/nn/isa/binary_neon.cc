@@ -9,6 +9,38 @@
 namespace bitfed::isa {
 namespace {
 
+using Sums = int32x4_t;
+using Values = float32x4_t;
+
+inline Sums load_sums(const int32_t* from) {
+  return vld1q_s32(from);
+}
+inline Sums larger(Sums a, Sums b) {
+  return vmaxq_s32(a, b);
+}
+inline uint32_t bits_at_least(Sums sums, Sums least) {
+  const uint32x4_t places = {1, 2, 4, 8};
+  return vaddvq_u32(vandq_u32(vcgeq_s32(sums, least), places));
+}
+inline Values values_of(Sums sums) {
+  return vcvtq_f32_s32(sums);
+}
+inline Values load_values(const float* from) {
+  return vld1q_f32(from);
+}
+inline void store_values(float* to, Values values) {
+  vst1q_f32(to, values);
+}
+inline Values larger(Values a, Values b) {
+  return vmaxq_f32(a, b);
+}
+inline Values smaller(Values a, Values b) {
+  return vminq_f32(a, b);
+}
+inline Values all_values(float value) {
+  return vdupq_n_f32(value);
+}
+
 constexpr size_t kRun = 31;  // words whose counts, up to 8 a byte, a byte can hold
 
 // The sums of four filters about four pixels.
@@ -41,75 +73,18 @@ inline void quad_sums(const SignPatches& q, size_t quad, size_t filter, int32x4_
   }
 }
 
-inline float32x4_t clipped(float32x4_t x) {
-  return vmaxq_f32(vminq_f32(x, vdupq_n_f32(1.0f)), vdupq_n_f32(-1.0f));
-}
-
-inline int32x4_t largest_of(const int32x4_t (&sums)[4]) {
-  return vmaxq_s32(vmaxq_s32(sums[0], sums[1]), vmaxq_s32(sums[2], sums[3]));
-}
-
-void sign_pools(const SignPatches& q, const SignPools& pools) {
+template <typename Finish>
+inline void for_each_quad(const SignPatches& q, Finish finish) {
   for (size_t quad = 0; quad < q.quads; ++quad) {
     for (size_t filter = 0; filter < q.filter_count; filter += 4) {
-      int32x4_t sums[4];
+      Sums sums[4];
       quad_sums(q, quad, filter, sums);
-      const float32x4_t product =
-          vmulq_f32(vcvtq_f32_s32(largest_of(sums)), vld1q_f32(pools.factor + filter));
-      const float32x4_t x = vaddq_f32(product, vld1q_f32(pools.offset + filter));
-      vst1q_f32(pools.out + quad * q.filter_count + filter, clipped(x));
+      finish(quad, filter, sums);
     }
   }
 }
 
-void sign_norms(const SignPatches& q, const SignNorms& norms) {
-  for (size_t quad = 0; quad < q.quads; ++quad) {
-    for (size_t filter = 0; filter < q.filter_count; filter += 4) {
-      int32x4_t sums[4];
-      quad_sums(q, quad, filter, sums);
-      const float32x4_t factor = vld1q_f32(norms.factor + filter);
-      const float32x4_t offset = vld1q_f32(norms.offset + filter);
-      for (size_t corner = 0; corner < 4; ++corner) {
-        const size_t to = (4 * quad + corner) * q.filter_count + filter;
-        float32x4_t x = vaddq_f32(vmulq_f32(vcvtq_f32_s32(sums[corner]), factor), offset);
-        if (norms.shortcut != nullptr) x = vaddq_f32(x, vld1q_f32(norms.shortcut + to));
-        vst1q_f32(norms.out + to, norms.clips ? clipped(x) : x);
-      }
-    }
-  }
-}
-
-void sign_thresholds(const SignPatches& q, const SignThresholds& t) {
-  const uint32_t kPlaces[4] = {1, 2, 4, 8};
-  const uint32x4_t places = vld1q_u32(kPlaces);
-  for (size_t quad = 0; quad < q.quads; ++quad) {
-    for (size_t filter = 0; filter < q.filter_count; filter += 4) {
-      int32x4_t sums[4];
-      quad_sums(q, quad, filter, sums);
-      const int32x4_t least = vld1q_s32(t.least + filter);
-      const auto put = [&](size_t place, int32x4_t sum) {
-        const uint32_t bits = vaddvq_u32(vandq_u32(vcgeq_s32(sum, least), places));
-        t.words[t.places[place] + filter / 32] |= bits << (filter % 32);
-      };
-      if (t.pools) {
-        put(quad, largest_of(sums));
-      } else {
-        for (size_t corner = 0; corner < 4; ++corner) put(4 * quad + corner, sums[corner]);
-      }
-    }
-  }
-}
-
-void sign_sums(const SignPatches& q, float* out) {
-  for (size_t quad = 0; quad < q.quads; ++quad) {
-    for (size_t filter = 0; filter < q.filter_count; filter += 4) {
-      int32x4_t sums[4];
-      quad_sums(q, quad, filter, sums);
-      for (size_t corner = 0; corner < 4; ++corner)
-        vst1q_f32(out + (4 * quad + corner) * q.filter_count + filter, vcvtq_f32_s32(sums[corner]));
-    }
-  }
-}
+#include "bitfed/nn/isa/sign_loops.h"
 
 void signs_about(const float* values, size_t pixels, size_t channels, float mean, uint32_t* words) {
   const float32x4_t about = vdupq_n_f32(mean);

@@ -1,0 +1,59 @@
+// What stands behind the sums of signs, once for all vector units; a part of these. Before it a unit defines
+// registers of whole numbers and of floats,
+//   Sums, load_sums, larger, bits_at_least(sums, least), Values, values_of(sums), load_values, store_values,
+//   larger and smaller of values, all_values,
+// and for_each_quad(patches, finish(quad, filter, the four sums)).
+
+inline Values clipped(Values x) {
+  return larger(smaller(x, all_values(1.0f)), all_values(-1.0f));
+}
+
+inline Sums largest_of(const Sums (&sums)[4]) {
+  return larger(larger(sums[0], sums[1]), larger(sums[2], sums[3]));
+}
+
+void sign_pools(const SignPatches& p, const SignPools& pools) {
+  for_each_quad(p, [&](size_t quad, size_t at, const Sums(&sums)[4]) {
+    const Values product = values_of(largest_of(sums)) * load_values(pools.factor + at);
+    const Values x = product + load_values(pools.offset + at);
+    store_values(pools.out + quad * p.filter_count + at, clipped(x));
+  });
+}
+
+void sign_norms(const SignPatches& p, const SignNorms& norms) {
+  for_each_quad(p, [&](size_t quad, size_t at, const Sums(&sums)[4]) {
+    const Values factor = load_values(norms.factor + at);
+    const Values offset = load_values(norms.offset + at);
+#pragma GCC unroll 4
+    for (size_t corner = 0; corner < 4; ++corner) {
+      const size_t to = (4 * quad + corner) * p.filter_count + at;
+      const Values product = values_of(sums[corner]) * factor;
+      Values x = product + offset;
+      if (norms.shortcut != nullptr) x = x + load_values(norms.shortcut + to);
+      store_values(norms.out + to, norms.clips ? clipped(x) : x);
+    }
+  });
+}
+
+void sign_thresholds(const SignPatches& p, const SignThresholds& t) {
+  for_each_quad(p, [&](size_t quad, size_t at, const Sums(&sums)[4]) {
+    const Sums least = load_sums(t.least + at);
+    const auto put = [&](size_t place, Sums sum) {
+      t.words[t.places[place] + at / 32] |= bits_at_least(sum, least) << (at % 32);
+    };
+    if (t.pools) {
+      put(quad, largest_of(sums));
+    } else {
+#pragma GCC unroll 4
+      for (size_t corner = 0; corner < 4; ++corner) put(4 * quad + corner, sums[corner]);
+    }
+  });
+}
+
+void sign_sums(const SignPatches& p, float* out) {
+  for_each_quad(p, [&](size_t quad, size_t at, const Sums(&sums)[4]) {
+#pragma GCC unroll 4
+    for (size_t corner = 0; corner < 4; ++corner)
+      store_values(out + (4 * quad + corner) * p.filter_count + at, values_of(sums[corner]));
+  });
+}
