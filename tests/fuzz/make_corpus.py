@@ -111,19 +111,47 @@ def tsetlin(classes, members):
             "bitfed.members": json.dumps(described)}, parts
 
 
-def network_lines():
-    """The smallest binary cnn4, as lines; most of its data are zeros that need not be there."""
-    texts = {"bitfed.format": "1", "bitfed.kind": "network", "bitfed.network": json.dumps(
-        {"name": "cnn4", "binary": True, "width": 16, "height": 17, "image_width": 16, "channels": 1, "classes": 3,
-         "mean": [0.5], "deviation": [0.25]})}
-    lines = [f"@{key} {value}" for key, value in texts.items()]
-    channels = 1
+def norm_lines(name, channels):
+    return [f"{name}.{what} F32 1 {channels}" for what in ("scale", "shift", "mean", "variance")]
+
+
+def cnn4_lines(static):
+    lines, channels = [], 1
     for i in range(4):
         filters = 16 << i
+        if static and i > 0:
+            lines.append(f"blocks.{i}.signs.mean F32 1 1")
         lines.append(f"blocks.{i}.convolution.weights U8 {(9 * channels * filters + 7) // 8}")
-        lines += [f"blocks.{i}.norm.{what} F32 1 {filters}" for what in ("scale", "shift", "mean", "variance")]
+        lines += norm_lines(f"blocks.{i}.norm", filters)
         channels = filters
-    lines.append(f"dense.weights F32 {channels} 3")
+    return lines + [f"dense.weights F32 {channels} 3"]
+
+
+def resnet10_lines(static):
+    lines, channels = ["stem.weights F32 9 16"] + norm_lines("stem.norm", 16), 16
+    for i in range(4):
+        filters = 16 << i
+        for part, inputs in (("first", 9 * channels), ("second", 9 * filters), ("shortcut", channels)):
+            if part == "shortcut" and i == 0:
+                continue
+            if static and part != "shortcut":
+                lines.append(f"blocks.{i}.{part}.signs.mean F32 1 1")
+            lines.append(f"blocks.{i}.{part}.convolution.weights U8 {inputs * filters // 8}")
+            lines += norm_lines(f"blocks.{i}.{part}.norm", filters)
+        channels = filters
+    return lines + norm_lines("norm", channels) + [f"dense.weights F32 {channels} 3", "dense.bias F32 1 3"]
+
+
+def network_lines(name, static):
+    """The smallest binary network of a kind, as lines; most of its data are zeros that need not be there."""
+    height, width = (17, 16) if name == "cnn4" else (3, 5)
+    described = {"name": name, "binary": True, "width": 16, "height": height, "image_width": width, "channels": 1,
+                 "classes": 3, "mean": [0.5], "deviation": [0.25]}
+    if static:
+        described["deploy"] = "static"
+    texts = {"bitfed.format": "1", "bitfed.kind": "network", "bitfed.network": json.dumps(described)}
+    lines = [f"@{key} {value}" for key, value in texts.items()]
+    lines += cnn4_lines(static) if name == "cnn4" else resnet10_lines(static)
     return "\n".join(lines).encode() + b"\n\n" + bytes(range(7, 25)) + floats(*(0.1 * i for i in range(64)))
 
 
@@ -238,7 +266,9 @@ def main():
         save_state("model", name, texts, parts)
     for name, (texts, parts) in messages().items():
         save_state("mlp_messages", name, texts, parts)
-    save("model", "network.lines", network_lines())
+    for name in ("cnn4", "resnet10"):
+        for static in (False, True):
+            save("model", f"{name}{'-static' if static else ''}.lines", network_lines(name, static))
     for name, (lines, data) in network_uploads().items():
         save("network_messages", name + ".lines", "\n".join(lines).encode() + b"\n\n" + data)
     save("model", "golden", b"\0" + (ROOT.parent.parent / "golden" / "tsetlin-1.safetensors").read_bytes())
