@@ -26,7 +26,10 @@ class NetworkWriter {
 
   CBody write() {
     if (spec_.name != "cnn4")
-      throw input_error("--format c: found {}; of the networks only cnn4 can be written as C", spec_.name);
+      throw input_error(
+          "--format c: found {}; of the networks only cnn4 can be written as C: a ResNet is more than "
+          "microcontrollers hold; --format onnx takes it",
+          spec_.name);
     add_inputs();
     if (!spec_.binary) {
       add_real_blocks();

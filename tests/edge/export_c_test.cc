@@ -84,8 +84,10 @@ TEST(ExportC, SaysWhatItCannotCarry) {
   EXPECT_THAT(error_text([&] { export_c(TsetlinModel(3, {odd}), "model", names); }),
               HasSubstr("different inputs"));
   const SomeModel resnet = some_network_model("binary resnet10", true, 16, 4, 4, 1, 1);
-  EXPECT_EQ(error_text([&] { export_c(*resnet.model, "model", std::vector<std::string>(10, "a")); }),
-            "--format c: found resnet10; of the networks only cnn4 can be written as C");
+  EXPECT_EQ(
+      error_text([&] { export_c(*resnet.model, "model", std::vector<std::string>(10, "a")); }),
+      "--format c: found resnet10; of the networks only cnn4 can be written as C: a ResNet is more than "
+      "microcontrollers hold; --format onnx takes it");
 }
 
 }  // namespace
