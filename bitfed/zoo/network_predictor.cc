@@ -5,7 +5,13 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kBatch = 64;
+constexpr size_t kMostBatch = 64;
+constexpr size_t kMostFloats = size_t{1} << 21;  // of a layer: a small file may claim large images
+
+size_t batch_of(const NetworkSpec& spec) {
+  const size_t floats = size_t{spec.height} * spec.image_width * padded(spec.width);
+  return std::clamp<size_t>(kMostFloats / floats, 1, kMostBatch);
+}
 
 SampleShape image_shape(const NetworkSpec& spec) {
   return {.height = spec.height, .width = spec.image_width, .channels = spec.channels};
@@ -37,9 +43,9 @@ class LayersPredictor : public Predictor {
   };
 
   explicit LayersPredictor(std::shared_ptr<const Numbers> numbers)
-      : Predictor(image_shape(numbers->spec), numbers->spec.classes, kBatch),
+      : Predictor(image_shape(numbers->spec), numbers->spec.classes, batch_of(numbers->spec)),
         numbers_(std::move(numbers)),
-        network_(make_network(numbers_->spec, kBatch, RandomStream({.purpose = "prediction"}))) {
+        network_(make_network(numbers_->spec, block(), RandomStream({.purpose = "prediction"}))) {
     assign_parameters(numbers_->parameters, &network_);
   }
 

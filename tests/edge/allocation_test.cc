@@ -58,6 +58,18 @@ TEST(AllocationTest, AResnet10TakesLessThanAMegabyte) {
   EXPECT_EQ(bytes_in_use, before);
 }
 
+// Its 20 KB of weights do not depend on the images' size, which the file claims.
+TEST(AllocationTest, ASmallFileOfLargeImagesTakesLittle) {
+  const SomeModel some = some_network_model("real resnet10", false, 1, 256, 256, 1, 1);
+  const Bytes bytes = encode(some.model->state());
+  EXPECT_LT(bytes.size(), 50000u);
+  const size_t before = bytes_in_use;
+  bitfed_model* model = bitfed_open_bytes(bytes.data(), bytes.size());
+  ASSERT_NE(model, nullptr) << bitfed_error();
+  EXPECT_LT(bytes_in_use - before, 500000000u);
+  bitfed_close(model);
+}
+
 // Of threads that predict at once, each comes to the answers of one alone.
 TEST(AllocationTest, ThreadsGetPredictorsOfTheirOwn) {
   for (const SomeModel& some : all_some_models()) {
