@@ -149,6 +149,8 @@ struct PairProduct {
   size_t rows;
   size_t columns;  // padded
   float factor;
+  bool adds = false;
+  int16_t* rounded_c = nullptr;  // if given it receives c instead, rounded as quantise does; not added
 };
 
 // The other way about: of pair k, a holds a row of pairs, a_stride long, one for every row of c; those of b,
@@ -266,6 +268,13 @@ struct NeuralKernels {
   float (*largest_magnitude)(const float* x, size_t count);
   void (*quantise)(const float* x, size_t count, float factor, int16_t* out);
   void (*quantise_pairs)(const float* even, const float* odd, size_t count, float factor, int16_t* out);
+
+  // Two rows of 16-bit integers, or their signs (that of 0 is +1), as pairs of those that stand above each
+  // other.
+  void (*pair_shorts)(const int16_t* even, const int16_t* odd, size_t count, int16_t* out);
+  void (*pair_signs)(const int16_t* even, const int16_t* odd, size_t count, int16_t* out);
+  // The signs, and two that follow each other in a row are a pair: of column pair p and row r at to[p][r].
+  void (*transpose_signs)(const int16_t* from, size_t rows, size_t columns, int16_t* to, size_t to_stride);
 
   // parameters -= rate * gradient
   void (*descend)(float* parameters, const float* gradient, size_t count, float rate);

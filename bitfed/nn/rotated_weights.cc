@@ -62,23 +62,24 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
       gamma_(name + ".gamma", 1, 1),
       r1_(name + ".r1", FilterShape(inputs).rows, FilterShape(inputs).rows, true),
       r2_(name + ".r2", FilterShape(inputs).columns, FilterShape(inputs).columns, true),
-      local_(filters, inputs),
-      server_(local_),
-      server_standard_(local_),
-      fused_(local_),
-      standard_(local_),
-      turned_(local_),
-      blended_(local_),
-      gradient_(local_),
-      kept_(local_),
-      turned_gradient_(local_),
-      scratch_(local_.filter_floats()),
+      server_(filters, inputs),
+      server_standard_(server_),
+      standard_(server_),
+      turned_(server_),
+      blended_(server_),
+      gradient_(server_),
+      kept_(server_),
+      turned_gradient_(server_),
+      fused_(server_.filter_floats()),
+      scratch_(server_.filter_floats()),
       inverse_deviations_(filters),
-      workspace_(local_),
+      workspace_(server_),
+      search_(server_),
       signs_(filters, inputs) {
-  mask_ = Floats(local_.filter_floats());
+  if (server_.is_padded()) local_ = server_;
+  mask_ = Floats(server_.filter_floats());
   const std::vector<float> ones(inputs, 1.0f);
-  expand(ones.data(), local_, mask_.data());
+  expand(ones.data(), server_, mask_.data());
 }
 
 std::vector<Parameter*> RotatedWeights::parameters() {
@@ -109,19 +110,21 @@ float RotatedWeights::beta() const {
   return options_.beta ? std::fabs(std::sin(gamma_.values.row(0)[0])) : 0.0f;
 }
 
-void RotatedWeights::fuse(size_t f) {
-  expand(weights_.values.row(f), local_, local_.filter(f));
-  neural_kernels().combine(local_.filter(f), lambda(), server_.filter(f), 1 - lambda(),
-                           local_.filter_floats(), fused_.filter(f));
+const float* RotatedWeights::local(size_t f) const {
+  return server_.is_padded() ? local_.filter(f) : weights_.values.row(f);
 }
 
-void RotatedWeights::standardise(const Filters& filters, size_t f, Filters* standard) {
+void RotatedWeights::fuse(size_t f) {
+  if (server_.is_padded()) expand(weights_.values.row(f), local_, local_.filter(f));
+  neural_kernels().combine(local(f), lambda(), server_.filter(f), 1 - lambda(), fused_.size(), fused_.data());
+}
+
+void RotatedWeights::standardise(const float* filter, size_t f, float* standard) {
   const NeuralKernels& kernels = neural_kernels();
-  const size_t count = filters.filter_floats();
-  const float* filter = filters.filter(f);
+  const size_t count = standard_.filter_floats();
   const float mean = kernels.mean(filter, count, inputs_);
   const float inverse = 1 / (kernels.deviation(filter, count, mask_.data(), inputs_, mean) + kTiny);
-  kernels.standardise(filter, count, mask_.data(), mean, inverse, standard->filter(f));
+  kernels.standardise(filter, count, mask_.data(), mean, inverse, standard);
   inverse_deviations_[f] = inverse;
 }
 
@@ -132,34 +135,35 @@ void RotatedWeights::begin_round() {
   }
   for (size_t f = 0; f < server_.count; ++f) {
     expand(weights_.values.row(f), server_, server_.filter(f));
-    standardise(server_, f, &server_standard_);
+    standardise(server_.filter(f), f, server_standard_.filter(f));
   }
 }
 
 void RotatedWeights::begin_epoch(size_t iterations, double part) {
   surrogate_ = surrogate_of_weights(part);
   if (options_.rotation == RotationBy::kServer) return;
-  for (size_t f = 0; f < fused_.count; ++f) {
+  for (size_t f = 0; f < standard_.count; ++f) {
     fuse(f);
-    standardise(fused_, f, &standard_);
+    standardise(fused_.data(), f, scratch_.data());
+    search_.take(f, scratch_.data());
   }
-  optimise_rotation(standard_, iterations, &workspace_, &r1_.values, &r2_.values);
+  search_.improve(iterations, &r1_.values, &r2_.values);
 }
 
 void RotatedWeights::end_round() {
-  for (size_t f = 0; f < fused_.count; ++f) {
+  for (size_t f = 0; f < server_.count; ++f) {
     fuse(f);
-    compact(fused_.filter(f), fused_, weights_.values.row(f));
+    compact(fused_.data(), server_, weights_.values.row(f));
   }
 }
 
 const Matrix& RotatedWeights::forward() {
   const NeuralKernels& kernels = neural_kernels();
   const size_t count = standard_.filter_floats();
-  for_each_run(standard_.count, [&](const FilterRun& run) {
+  for_each_run(standard_.count, kRotatedTogether, [&](const FilterRun& run) {
     for (size_t f = run.first; f < run.first + run.count; ++f) {
       fuse(f);
-      standardise(fused_, f, &standard_);
+      standardise(fused_.data(), f, standard_.filter(f));
     }
     rotate(standard_, run, r1_.values, r2_.values, &workspace_, &turned_);
     for (size_t f = run.first; f < run.first + run.count; ++f) {
@@ -191,10 +195,9 @@ void RotatedWeights::backward_to_blend(size_t f, const float* gradient, float* o
 }
 
 void RotatedWeights::backward_to_weights(size_t f, float* of_lambda) {
-  FilterFuseBackward fuse{
-      standard_.filter(f),    kept_.filter(f), gradient_.filter(f),       local_.filter(f),
-      server_.filter(f),      mask_.data(),    standard_.filter_floats(), inputs_,
-      inverse_deviations_[f], lambda(),        scratch_.data(),           0};
+  FilterFuseBackward fuse{standard_.filter(f),    kept_.filter(f), gradient_.filter(f),       local(f),
+                          server_.filter(f),      mask_.data(),    standard_.filter_floats(), inputs_,
+                          inverse_deviations_[f], lambda(),        scratch_.data(),           0};
   neural_kernels().fuse_filter_back(&fuse);
   compact(scratch_.data(), standard_, weights_.gradient.row(f));
   *of_lambda += fuse.of_lambda;
@@ -204,7 +207,7 @@ void RotatedWeights::backward(const Matrix& gradient) {
   float of_beta = 0;
   float of_lambda = 0;
   prepare_way_back(r2_.values, &workspace_);
-  for_each_run(standard_.count, [&](const FilterRun& run) {
+  for_each_run(standard_.count, kRotatedTogether, [&](const FilterRun& run) {
     for (size_t f = run.first; f < run.first + run.count; ++f)
       backward_to_blend(f, gradient.row(f), &of_beta);
     // R' w comes from w by R: its gradient goes back by R.

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "bitfed/nn/layer.h"
-#include "bitfed/nn/rotation.h"
+#include "bitfed/nn/rotation_search.h"
 
 namespace bitfed {
 
@@ -46,8 +46,9 @@ class RotatedWeights {
  private:
   float lambda() const;
   float beta() const;
+  const float* local(size_t filter) const;
   void fuse(size_t filter);
-  void standardise(const Filters& filters, size_t filter, Filters* standard);
+  void standardise(const float* filter, size_t place, float* standard);
   void backward_to_blend(size_t filter, const float* gradient, float* of_beta);
   void backward_to_weights(size_t filter, float* of_lambda);
 
@@ -57,13 +58,15 @@ class RotatedWeights {
   Parameter lambda_, theta_, gamma_;
   Parameter r1_, r2_;  // statistics: set, not descended
   Surrogate surrogate_ = surrogate_of_weights(0);
-  Floats mask_;  // of a filter: 1 where there is a weight
-  Filters local_, server_, server_standard_;
-  Filters fused_, standard_, turned_, blended_;
+  Floats mask_;    // of a filter: 1 where there is a weight
+  Filters local_;  // empty where filters have no padding: the weights themselves will do
+  Filters server_, server_standard_;
+  Filters standard_, turned_, blended_;
   Filters gradient_, kept_, turned_gradient_;
-  Floats scratch_;  // of a filter
+  Floats fused_, scratch_;  // of a filter
   std::vector<float> inverse_deviations_;
   RotationWorkspace workspace_;
+  RotationSearch search_;
   Matrix signs_;
 };
 

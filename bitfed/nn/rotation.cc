@@ -10,10 +10,9 @@ namespace {
 constexpr size_t kMostIterations = 60;
 constexpr double kOrthogonal = 1e-5;  // root of the mean square of a row of X'X - I that is good enough
 
-void product(const float* a, size_t a_row_step, size_t a_depth_step, const Matrix& b, size_t rows,
-             size_t depth, Matrix* c) {
+void multiply(const float* a, size_t a_row_step, size_t a_depth_step, const Matrix& b, Matrix* c) {
   neural_kernels().multiply({a, a_row_step, a_depth_step, b.values.data(), b.stride, c->values.data(),
-                             c->stride, rows, c->stride, depth});
+                             c->stride, c->rows, c->stride, b.rows});
 }
 
 Matrix identity(size_t size) {
@@ -58,30 +57,6 @@ void turn_left(const Filters& filters, const FilterRun& run, const Matrix& left,
   }
 }
 
-// sum of W B' over the filters, W in `turned` of the workspace, B their signs: rows x rows.
-void add_inner_of_rows(const FilterRun& run, RotationWorkspace* workspace, Matrix* sum) {
-  const Filters& signs = workspace->signs;
-  const size_t step = signs.stride * sum->stride;
-  for (size_t i = 0; i < run.count; ++i) {
-    neural_kernels().transpose(signs.filter(run.first + i), sum->rows, signs.stride,
-                               workspace->signs_transposed.data() + i * step, sum->stride);
-  }
-  neural_kernels().multiply_gathered(
-      {workspace->turned.data(), workspace->row_places.data(), true, run.first > 0, run.count,
-       signs.filter_floats(), workspace->signs_transposed.data(), sum->stride, step, sum->values.data(),
-       sum->stride, sum->rows, sum->stride, signs.shape.columns});
-}
-
-// sum of W' B: columns x columns.
-void add_inner_of_columns(const Filters& filters, const FilterRun& run, RotationWorkspace* workspace,
-                          Matrix* sum) {
-  const Filters& signs = workspace->signs;
-  neural_kernels().multiply_gathered({filters.filter(run.first), workspace->row_places.data(), false,
-                                      run.first > 0, 1, 0, signs.filter(run.first), signs.stride, 0,
-                                      sum->values.data(), sum->stride, sum->rows, sum->stride,
-                                      run.count * signs.shape.rows});
-}
-
 }  // namespace
 
 FilterShape::FilterShape(size_t n) : rows(n), columns(1) {
@@ -94,14 +69,7 @@ FilterShape::FilterShape(size_t n) : rows(n), columns(1) {
 }
 
 RotationWorkspace::RotationWorkspace(const Filters& like)
-    : halfway(like),
-      signs(like),
-      turned(RotationWorkspace::kRun * like.filter_floats()),
-      signs_transposed(RotationWorkspace::kRun * like.stride * padded(like.shape.rows)),
-      r2_transposed(like.shape.columns, like.shape.columns) {
-  for (size_t row = 0; row < RotationWorkspace::kRun * like.shape.rows; ++row)
-    row_places.push_back(static_cast<uint32_t>(row * like.stride));
-}
+    : halfway(like), r2_transposed(like.shape.columns, like.shape.columns) {}
 
 void rotate(const Filters& filters, const FilterRun& run, const Matrix& r1, const Matrix& r2,
             RotationWorkspace* workspace, Filters* turned) {
@@ -126,12 +94,14 @@ Matrix polar_factor(const Matrix& matrix) {
   const double norm = norm_bound(matrix);
   if (!(norm > 0)) return identity(size);
   // All singular values of X lie in (0, 1]; X (3 I - X'X) / 2 brings each of them nearer to 1.
-  Matrix x = matrix;
-  for (size_t i = 0; i < x.values.size(); ++i) x.values[i] = static_cast<float>(x.values[i] / norm);
+  Matrix x(size, size);
+  for (size_t r = 0; r < size; ++r) {
+    for (size_t c = 0; c < size; ++c) x.row(r)[c] = static_cast<float>(matrix.row(r)[c] / norm);
+  }
   Matrix gram(size, size);
   Matrix next(size, size);
   for (size_t iteration = 0; iteration < kMostIterations; ++iteration) {
-    product(x.values.data(), 1, x.stride, x, size, size, &gram);
+    multiply(x.values.data(), 1, x.stride, x, &gram);
     double error = 0;
     for (size_t r = 0; r < size; ++r) {
       for (size_t c = 0; c < size; ++c) {
@@ -141,37 +111,16 @@ Matrix polar_factor(const Matrix& matrix) {
       }
     }
     if (error / static_cast<double>(size) < kOrthogonal * kOrthogonal) break;
-    product(x.values.data(), x.stride, 1, gram, size, size, &next);
+    multiply(x.values.data(), x.stride, 1, gram, &next);
     std::swap(x, next);
   }
   return x;
 }
 
-void optimise_rotation(const Filters& filters, size_t iterations, RotationWorkspace* workspace, Matrix* r1,
-                       Matrix* r2) {
-  Filters& halfway = workspace->halfway;
-  Filters& signs = workspace->signs;
-  for_each_run(filters.count, [&](const FilterRun& run) { turn_left(filters, run, *r1, true, &halfway); });
-  for (size_t i = 0; i < iterations; ++i) {
-    // R1 turns W R2 nearest to the signs B: the polar factor of sum (W R2) B' = R1 sum (R1' W R2) B'.
-    Matrix rows(r1->rows, r1->rows);
-    for_each_run(filters.count, [&](const FilterRun& run) {
-      turn_right(halfway, run, *r2, workspace->turned.data());
-      neural_kernels().signs(workspace->turned.data(), run.count * signs.filter_floats(), 0,
-                             signs.filter(run.first));
-      add_inner_of_rows(run, workspace, &rows);
-    });
-    Matrix nearest(r1->rows, r1->rows);
-    product(r1->values.data(), r1->stride, 1, rows, r1->rows, r1->rows, &nearest);
-    *r1 = polar_factor(nearest);
-    // And R2 turns R1' W: the polar factor of sum (R1' W)' B.
-    Matrix columns(r2->rows, r2->rows);
-    for_each_run(filters.count, [&](const FilterRun& run) {
-      turn_left(filters, run, *r1, true, &halfway);
-      add_inner_of_columns(halfway, run, workspace, &columns);
-    });
-    *r2 = polar_factor(columns);
-  }
+Matrix product(const Matrix& a, const Matrix& b) {
+  Matrix c(a.rows, b.columns);
+  multiply(a.values.data(), a.stride, 1, b, &c);
+  return c;
 }
 
 }  // namespace bitfed

@@ -18,6 +18,8 @@ struct FilterShape {
   explicit FilterShape(size_t n);
 };
 
+inline constexpr size_t kRotatedTogether = 8;
+
 // Filters, one after the other, each as a matrix with padded rows.
 struct Filters {
   Filters() : shape(1) {}
@@ -27,6 +29,7 @@ struct Filters {
         stride(padded(shape.columns)),
         values(filter_count * shape.rows * stride) {}
 
+  bool is_padded() const { return stride != shape.columns; }
   size_t filter_floats() const { return shape.rows * stride; }
   float* filter(size_t f) { return values.data() + f * filter_floats(); }
   const float* filter(size_t f) const { return values.data() + f * filter_floats(); }
@@ -41,14 +44,8 @@ struct Filters {
 struct RotationWorkspace {
   explicit RotationWorkspace(const Filters& like);
 
-  static constexpr size_t kRun = 8;
-
   Filters halfway;  // turned from one side
-  Filters signs;
-  Floats turned;            // of some filters
-  Floats signs_transposed;  // of some filters, columns x rows
   Matrix r2_transposed;
-  std::vector<uint32_t> row_places;
 };
 
 // Filters that are worked off together: they stay in the cache.
@@ -58,10 +55,9 @@ struct FilterRun {
 };
 
 template <typename Body>
-void for_each_run(size_t filters, Body body) {
-  constexpr size_t kMost = RotationWorkspace::kRun;
-  for (size_t first = 0; first < filters; first += kMost)
-    body(FilterRun{first, filters - first < kMost ? filters - first : kMost});
+void for_each_run(size_t filters, size_t most, Body body) {
+  for (size_t first = 0; first < filters; first += most)
+    body(FilterRun{first, filters - first < most ? filters - first : most});
 }
 
 // turned = R1' W R2 of every filter of the run, or back, R1 W R2' (after prepare_way_back).
@@ -75,9 +71,6 @@ void rotate_back(const Filters& filters, const FilterRun& run, const Matrix& r1,
 // and Schulz: products alone. A matrix of zeros gives the identity.
 Matrix polar_factor(const Matrix& matrix);
 
-// Some rounds of: B = sign(R1' W R2); R1 and R2 in turn such that the turned filters are nearest to their
-// signs.
-void optimise_rotation(const Filters& filters, size_t iterations, RotationWorkspace* workspace, Matrix* r1,
-                       Matrix* r2);
+Matrix product(const Matrix& a, const Matrix& b);
 
 }  // namespace bitfed

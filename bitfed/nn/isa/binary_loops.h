@@ -36,6 +36,15 @@ struct PairTile {
       }
     }
   }
+
+  void put_rounded(int16_t* c, size_t stride, float factor) const {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v)
+        store_rounded(c + r * stride + v * kLanes, floats_of(sums[r][v]) * all(factor));
+    }
+  }
 };
 
 template <int kRows, int kVectors>
@@ -50,7 +59,9 @@ inline void pair_tile(const PairProduct& p, size_t row, size_t column) {
     const size_t at = segment * p.a_segment_step;
     for (size_t k = 0; k < p.pairs; ++k, b += 2 * p.columns) tile.add(a, at + 2 * k, b);
   }
-  tile.put(p.c + row * p.c_stride + column, p.c_stride, p.factor, false);
+  const size_t at = row * p.c_stride + column;
+  if (p.rounded_c != nullptr) return tile.put_rounded(p.rounded_c + at, p.c_stride, p.factor);
+  tile.put(p.c + at, p.c_stride, p.factor, p.adds);
 }
 
 template <int kRows, int kVectors>
@@ -82,8 +93,14 @@ template <typename Product>
 inline void pair_strips(const Product& p) {
   size_t column = 0;
   if constexpr (kWideVectors > 2) {
-    for (; column + kWideVectors * kLanes <= p.columns; column += kWideVectors * kLanes)
-      pair_strip<kGatheredWideRows, kWideVectors>(p, column);
+    size_t vectors =
+        p.columns / kLanes;  // as fours, and what is left as a three and a two rather than with a one
+    for (; vectors == 4 || vectors > 5; vectors -= 4, column += 4 * kLanes)
+      pair_strip<kGatheredWideRows, 4>(p, column);
+    if (vectors == 3 || vectors == 5) {
+      pair_strip<8, 3>(p, column);
+      column += 3 * kLanes;
+    }
   }
   for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes) pair_strip<kPairRows, 2>(p, column);
   if (column < p.columns) pair_strip<kSingleRows, 1>(p, column);
@@ -119,6 +136,67 @@ void quantise(const float* x, size_t count, float factor, int16_t* out) {
 void quantise_pairs(const float* even, const float* odd, size_t count, float factor, int16_t* out) {
   for (size_t i = 0; i < count; i += kLanes)
     store_rounded(out + 2 * i, load(even + i) * all(factor), load(odd + i) * all(factor));
+}
+
+// In registers that every instruction set has.
+typedef int16_t Eight __attribute__((vector_size(16), may_alias));
+
+inline Eight signs_of(Eight x) {
+  return (x >> 15) | 1;
+}
+
+template <bool kSigns>
+inline void pair_shorts_as(const int16_t* even, const int16_t* odd, size_t count, int16_t* out) {
+  for (size_t i = 0; i < count; i += 8) {
+    Eight a = *reinterpret_cast<const Eight*>(even + i);
+    Eight b = *reinterpret_cast<const Eight*>(odd + i);
+    if constexpr (kSigns) {
+      a = signs_of(a);
+      b = signs_of(b);
+    }
+    Eight* to = reinterpret_cast<Eight*>(out + 2 * i);
+    to[0] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+    to[1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+  }
+}
+
+void pair_shorts(const int16_t* even, const int16_t* odd, size_t count, int16_t* out) {
+  pair_shorts_as<false>(even, odd, count, out);
+}
+
+void pair_signs(const int16_t* even, const int16_t* odd, size_t count, int16_t* out) {
+  pair_shorts_as<true>(even, odd, count, out);
+}
+
+void transpose_signs(const int16_t* from, size_t rows, size_t columns, int16_t* to, size_t to_stride) {
+  size_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    for (size_t column = 0; column < columns; column += 8) {
+      const auto read = [&](size_t r) {
+        return signs_of(*reinterpret_cast<const Eight*>(from + (row + r) * columns + column));
+      };
+      const Eight a = read(0);
+      const Eight b = read(1);
+      const Eight c = read(2);
+      const Eight d = read(3);
+      const Eight ab_low = __builtin_shufflevector(a, b, 0, 1, 8, 9, 2, 3, 10, 11);
+      const Eight ab_high = __builtin_shufflevector(a, b, 4, 5, 12, 13, 6, 7, 14, 15);
+      const Eight cd_low = __builtin_shufflevector(c, d, 0, 1, 8, 9, 2, 3, 10, 11);
+      const Eight cd_high = __builtin_shufflevector(c, d, 4, 5, 12, 13, 6, 7, 14, 15);
+      int16_t* out = to + (column / 2 * to_stride + row) * 2;
+      const auto write = [&](size_t pair, Eight values) {
+        *reinterpret_cast<Eight*>(out + pair * 2 * to_stride) = values;
+      };
+      write(0, __builtin_shufflevector(ab_low, cd_low, 0, 1, 2, 3, 8, 9, 10, 11));
+      write(1, __builtin_shufflevector(ab_low, cd_low, 4, 5, 6, 7, 12, 13, 14, 15));
+      write(2, __builtin_shufflevector(ab_high, cd_high, 0, 1, 2, 3, 8, 9, 10, 11));
+      write(3, __builtin_shufflevector(ab_high, cd_high, 4, 5, 6, 7, 12, 13, 14, 15));
+    }
+  }
+  for (; row < rows; ++row) {
+    for (size_t column = 0; column < columns; ++column)
+      to[(column / 2 * to_stride + row) * 2 + column % 2] = from[row * columns + column] < 0 ? -1 : 1;
+  }
 }
 
 void signs(const float* x, size_t count, float threshold, float* out) {
