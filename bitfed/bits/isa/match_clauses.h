@@ -81,12 +81,25 @@ class ChunkMatcher {
     const uint16_t* literals = literals_ + first_[clause] + round * kLiteralGroup;
     uint64_t* matches = matches_ + clause * words();
     Block any = Block::zero();
-    for (size_t at = 0; at < words(); at += 8) {
-      Block match = Block::load(so_far + at);
-      for (size_t i = 0; i < kLiteralGroup; ++i)
-        match = match & Block::load(bitmaps_ + literals[i] * words() + at);
-      match.store(matches + at);
-      any = any | match;
+    if constexpr (kFixedBlocks > 0) {
+      Block match[kFixedBlocks];  // literal by literal: each is looked up once for all blocks
+      for (size_t b = 0; b < kFixedBlocks; ++b) match[b] = Block::load(so_far + 8 * b);
+      for (size_t i = 0; i < kLiteralGroup; ++i) {
+        const uint64_t* bitmap = bitmaps_ + literals[i] * words();
+        for (size_t b = 0; b < kFixedBlocks; ++b) match[b] = match[b] & Block::load(bitmap + 8 * b);
+      }
+      for (size_t b = 0; b < kFixedBlocks; ++b) {
+        match[b].store(matches + 8 * b);
+        any = any | match[b];
+      }
+    } else {
+      for (size_t at = 0; at < words(); at += 8) {
+        Block match = Block::load(so_far + at);
+        for (size_t i = 0; i < kLiteralGroup; ++i)
+          match = match & Block::load(bitmaps_ + literals[i] * words() + at);
+        match.store(matches + at);
+        any = any | match;
+      }
     }
     const size_t alive = is_set(any);
     alive_[clause] = static_cast<uint8_t>(alive);
