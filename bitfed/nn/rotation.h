@@ -18,8 +18,6 @@ struct FilterShape {
   explicit FilterShape(size_t n);
 };
 
-inline constexpr size_t kRotatedTogether = 8;
-
 // Filters, one after the other, each as a matrix with padded rows.
 struct Filters {
   Filters() : shape(1) {}
@@ -53,6 +51,7 @@ struct FilterRun {
   size_t first;
   size_t count;
 };
+inline constexpr size_t kRotatedTogether = 8;
 
 template <typename Body>
 void for_each_run(size_t filters, size_t most, Body body) {

@@ -5,6 +5,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <numeric>
 #include <utility>
 
@@ -21,13 +22,20 @@ unsigned dithered_threshold(double forget, double uniform) {
   return static_cast<unsigned>(base) + (uniform < forget - base ? 1u : 0u);
 }
 
-// Where `entry`, which must be there, is first found in a list: a group at a time, in the registers that
-// every CPU has.
+// Where `entry`, which must be there, is first found in a list: a group at a time, in a register that every
+// CPU has.
 uint16_t* find_entry(uint16_t* list, uint16_t entry) {
+  typedef uint16_t Group __attribute__((vector_size(16)));
+  static_assert(sizeof(Group) == kLiteralGroup * sizeof(uint16_t));
+  const Group wanted = Group{} + entry;
   for (;; list += kLiteralGroup) {
-    unsigned found = 0;
-    for (size_t i = 0; i < kLiteralGroup; ++i) found |= list[i] == entry ? 1u << i : 0u;
-    if (found != 0) return list + std::countr_zero(found);
+    Group group;
+    std::memcpy(&group, list, sizeof(group));
+    const auto equal = group == wanted;  // all bits of an equal entry
+    uint64_t halves[2];
+    std::memcpy(halves, &equal, sizeof(halves));
+    if (halves[0] != 0) return list + std::countr_zero(halves[0]) / 16;
+    if (halves[1] != 0) return list + kLiteralGroup / 2 + std::countr_zero(halves[1]) / 16;
   }
 }
 
@@ -264,7 +272,8 @@ void TsetlinMachine::update_list(size_t row) {
   int count = 0;
   for (size_t w = 0; w < words_; ++w) {
     moved |= changes_[w] & position_literals_[w];
-    count += std::popcount(changes_[w] & ~position_literals_[w]);
+    for (uint64_t left = changes_[w] & ~position_literals_[w]; left != 0 && count <= kFew; left &= left - 1)
+      ++count;
   }
   if (moved != 0) image_.position_mask(actions_.row(row), position_mask(row));
   if (count > kFew) {
