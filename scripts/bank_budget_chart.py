@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 DATA = ROOT / "docs/data/bank-budget.csv"
 PICTURE = ROOT / "docs/images/bank-budget.svg"
 FIELDS = ("dataset", "partition", "seed", "method", "budget", "accuracy", "validation_accuracy", "model_bytes")
-PANELS = (("mnist", "Dir(0.1)", (76, 100)), ("mnist", "S(2)", (70, 100)),
+PANELS = (("mnist", "Dir(0.1)", (88, 100)), ("mnist", "S(2)", (80, 100)),
           ("fashion-mnist", "Dir(0.1)", (60, 90)), ("fashion-mnist", "S(2)", (40, 80)))
 COLOURS = {"fedtm-bank": "#0072b2", "fedtmos": "#d55e00"}
 WIDTH, HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 360, 220, 60, 50, 70, 80
