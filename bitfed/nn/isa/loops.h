@@ -135,15 +135,12 @@ inline Lanes activate(Lanes x) {
 constexpr size_t kRun = 256;  // rows that are summed up one by one; float sums of many more lose digits
 
 // The sums run down the rows, one after the other; several blocks of columns side by side hide their latency.
-template <Activation kActivation, int kBlocks>
-inline void norm_forward_blocks(const NormForward& n, size_t column) {
+template <int kBlocks>
+inline void norm_statistics(const NormForward& n, size_t column) {
   const Lanes count = all(static_cast<float>(n.rows));
   Lanes sums[kBlocks];
   Lanes squares[kBlocks];
   Lanes mean[kBlocks];
-  Lanes inverse[kBlocks];
-  Lanes scale[kBlocks];
-  Lanes shift[kBlocks];
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) sums[b] = squares[b] = all(0.0f);
   const float* x = n.x + column;
@@ -178,12 +175,25 @@ inline void norm_forward_blocks(const NormForward& n, size_t column) {
   for (int b = 0; b < kBlocks; ++b) {
     const size_t at = column + b * kLanes;
     const Lanes variance = squares[b] / count;
-    inverse[b] = all(1.0f) / root(variance + all(n.epsilon));
-    scale[b] = load(n.scale + at);
-    shift[b] = load(n.shift + at);
     store(n.mean + at, mean[b]);
     store(n.variance + at, variance);
-    store(n.inverse_deviation + at, inverse[b]);
+    store(n.inverse_deviation + at, all(1.0f) / root(variance + all(n.epsilon)));
+  }
+}
+
+template <Activation kActivation, int kBlocks>
+inline void normalise_blocks(const NormForward& n, size_t column) {
+  Lanes mean[kBlocks];
+  Lanes inverse[kBlocks];
+  Lanes scale[kBlocks];
+  Lanes shift[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    const size_t at = column + b * kLanes;
+    mean[b] = load(n.mean + at);
+    inverse[b] = load(n.inverse_deviation + at);
+    scale[b] = load(n.scale + at);
+    shift[b] = load(n.shift + at);
   }
   for (size_t r = 0; r < n.rows; ++r) {
 #pragma GCC unroll 4
@@ -196,21 +206,21 @@ inline void norm_forward_blocks(const NormForward& n, size_t column) {
   }
 }
 
-template <Activation kActivation>
-inline void norm_forward_as(const NormForward& n) {
-  size_t column = 0;
-  for (; column + 4 * kLanes <= n.columns; column += 4 * kLanes)
-    norm_forward_blocks<kActivation, 4>(n, column);
-  for (; column + 2 * kLanes <= n.columns; column += 2 * kLanes)
-    norm_forward_blocks<kActivation, 2>(n, column);
-  if (column < n.columns) norm_forward_blocks<kActivation, 1>(n, column);
+template <int kBlocks>
+inline void norm_forward_blocks(const NormForward& n, size_t column) {
+  norm_statistics<kBlocks>(n, column);
+  if (n.activation == Activation::kSign) return normalise_blocks<Activation::kSign, kBlocks>(n, column);
+  if (n.activation == Activation::kRelu) return normalise_blocks<Activation::kRelu, kBlocks>(n, column);
+  if (n.activation == Activation::kHardtanh)
+    return normalise_blocks<Activation::kHardtanh, kBlocks>(n, column);
+  normalise_blocks<Activation::kNone, kBlocks>(n, column);
 }
 
 void norm_forward(const NormForward& n) {
-  if (n.activation == Activation::kSign) return norm_forward_as<Activation::kSign>(n);
-  if (n.activation == Activation::kRelu) return norm_forward_as<Activation::kRelu>(n);
-  if (n.activation == Activation::kHardtanh) return norm_forward_as<Activation::kHardtanh>(n);
-  norm_forward_as<Activation::kNone>(n);
+  size_t column = 0;
+  for (; column + 4 * kLanes <= n.columns; column += 4 * kLanes) norm_forward_blocks<4>(n, column);
+  for (; column + 2 * kLanes <= n.columns; column += 2 * kLanes) norm_forward_blocks<2>(n, column);
+  if (column < n.columns) norm_forward_blocks<1>(n, column);
 }
 
 template <Activation kActivation>
