@@ -35,7 +35,7 @@ sources=("$source_dir"/bitfed/{bits,bits/isa,model,tsetlin,nn,nn/isa,zoo}/*.cc
   "$source_dir"/bitfed/data/{booleanizer,booleanizers,dataset,samples}.cc
   "$source_dir"/bitfed/edge/c_api.cc
   "$source_dir"/tests/bits/{kernels,bit_matrix}_test.cc "$source_dir"/tests/base/random_test.cc
-  "$source_dir"/tests/nn/{kernels,mlp_trainer,network,rotation,rotated_weights,sign_activation}_test.cc
+  "$source_dir"/tests/nn/{kernels,pair_kernels,mlp_trainer,network,rotation,rotation_search,rotated_weights,sign_activation}_test.cc
   "$source_dir"/tests/nn/{binary_kernels,convolution,binary_convolution,residual_block,sign_thresholds}_test.cc
   "$source_dir"/tests/zoo/{packed_numbers,golden_model}_test.cc "$source_dir"/tests/edge/c_api_test.cc
   "$source_dir"/tests/test_main.cc
