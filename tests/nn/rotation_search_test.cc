@@ -75,56 +75,83 @@ TEST(RotationSearchTest, EveryIterationBringsFiltersNearerToTheirSigns) {
 
 // R1 first: the polar factor of sum (W R2) B', B the signs of R1' W R2, all of it in double precision but for
 // the polar factor; then R2, that of sum (R1' W)' B.
+Rotations by_plain_loops(const Filters& filters) {
+  const size_t rows = filters.shape.rows;
+  const size_t columns = filters.shape.columns;
+  Rotations expected(filters.shape);
+  std::vector<std::vector<double>> signs;
+  for (size_t f = 0; f < filters.count; ++f) {
+    signs.push_back(turned(filters, f, expected));
+    for (double& number : signs.back()) number = number >= 0 ? 1 : -1;
+  }
+  std::vector<double> inner(rows * rows);
+  for (size_t f = 0; f < filters.count; ++f) {
+    for (size_t r = 0; r < rows; ++r) {
+      for (size_t c = 0; c < columns; ++c) {
+        double number = 0;  // (W R2)[r][c]
+        for (size_t k = 0; k < columns; ++k)
+          number += static_cast<double>(filters.filter(f)[r * filters.stride + k]) * expected.r2.row(k)[c];
+        for (size_t s = 0; s < rows; ++s) inner[r * rows + s] += number * signs[f][s * columns + c];
+      }
+    }
+  }
+  Matrix of_rows(rows, rows);
+  for (size_t i = 0; i < rows * rows; ++i) of_rows.row(i / rows)[i % rows] = static_cast<float>(inner[i]);
+  expected.r1 = polar_factor(of_rows);
+  inner.assign(columns * columns, 0);
+  for (size_t f = 0; f < filters.count; ++f) {
+    for (size_t r = 0; r < rows; ++r) {
+      for (size_t c = 0; c < columns; ++c) {
+        double number = 0;  // (R1' W)[r][c]
+        for (size_t k = 0; k < rows; ++k)
+          number += static_cast<double>(expected.r1.row(k)[r]) * filters.filter(f)[k * filters.stride + c];
+        for (size_t d = 0; d < columns; ++d) inner[c * columns + d] += number * signs[f][r * columns + d];
+      }
+    }
+  }
+  Matrix of_columns(columns, columns);
+  for (size_t i = 0; i < columns * columns; ++i)
+    of_columns.row(i / columns)[i % columns] = static_cast<float>(inner[i]);
+  expected.r2 = polar_factor(of_columns);
+  return expected;
+}
+
 TEST(RotationSearchTest, OneIterationIsThatOfPlainLoops) {
   for (const size_t n : kNumbers) {
     const Filters filters = random_filters(n > 1000 ? 10 : 60, n);
-    const size_t rows = filters.shape.rows;
-    const size_t columns = filters.shape.columns;
-    Rotations expected(filters.shape);
-    std::vector<std::vector<double>> signs;
-    for (size_t f = 0; f < filters.count; ++f) {
-      signs.push_back(turned(filters, f, expected));
-      for (double& number : signs.back()) number = number >= 0 ? 1 : -1;
-    }
-    std::vector<double> inner(rows * rows);
-    for (size_t f = 0; f < filters.count; ++f) {
-      for (size_t r = 0; r < rows; ++r) {
-        for (size_t c = 0; c < columns; ++c) {
-          double number = 0;  // (W R2)[r][c]
-          for (size_t k = 0; k < columns; ++k)
-            number += static_cast<double>(filters.filter(f)[r * filters.stride + k]) * expected.r2.row(k)[c];
-          for (size_t s = 0; s < rows; ++s) inner[r * rows + s] += number * signs[f][s * columns + c];
-        }
-      }
-    }
-    Matrix of_rows(rows, rows);
-    for (size_t i = 0; i < rows * rows; ++i) of_rows.row(i / rows)[i % rows] = static_cast<float>(inner[i]);
-    expected.r1 = polar_factor(of_rows);
-    inner.assign(columns * columns, 0);
-    for (size_t f = 0; f < filters.count; ++f) {
-      for (size_t r = 0; r < rows; ++r) {
-        for (size_t c = 0; c < columns; ++c) {
-          double number = 0;  // (R1' W)[r][c]
-          for (size_t k = 0; k < rows; ++k)
-            number += static_cast<double>(expected.r1.row(k)[r]) * filters.filter(f)[k * filters.stride + c];
-          for (size_t d = 0; d < columns; ++d) inner[c * columns + d] += number * signs[f][r * columns + d];
-        }
-      }
-    }
-    Matrix of_columns(columns, columns);
-    for (size_t i = 0; i < columns * columns; ++i)
-      of_columns.row(i / columns)[i % columns] = static_cast<float>(inner[i]);
-    expected.r2 = polar_factor(of_columns);
-
+    const Rotations expected = by_plain_loops(filters);
     Rotations found(filters.shape);
     found.improve(filters, 1);
-    for (size_t r = 0; r < rows; ++r) {
-      for (size_t c = 0; c < rows; ++c) EXPECT_NEAR(found.r1.row(r)[c], expected.r1.row(r)[c], 0.01) << n;
+    for (size_t r = 0; r < expected.r1.rows; ++r) {
+      for (size_t c = 0; c < expected.r1.rows; ++c)
+        EXPECT_NEAR(found.r1.row(r)[c], expected.r1.row(r)[c], 0.01) << n;
     }
-    for (size_t r = 0; r < columns; ++r) {
-      for (size_t c = 0; c < columns; ++c) EXPECT_NEAR(found.r2.row(r)[c], expected.r2.row(r)[c], 0.01) << n;
+    for (size_t r = 0; r < expected.r2.rows; ++r) {
+      for (size_t c = 0; c < expected.r2.rows; ++c)
+        EXPECT_NEAR(found.r2.row(r)[c], expected.r2.row(r)[c], 0.01) << n;
     }
     EXPECT_NEAR(alignment(filters, found), alignment(filters, expected), 1e-3 * alignment(filters, expected))
+        << n;
+  }
+}
+
+// Sums are largest where a filter lies along a column of either rotation: nearly all of it comes to stand in
+// one place, with either sign.
+TEST(RotationSearchTest, NoSumIsTooLargeForItsInteger) {
+  for (const size_t n : {288u, 576u, 4608u}) {
+    Filters filters = random_filters(12, n);
+    const Rotations start(filters.shape);
+    for (size_t f = 0; f < 6; ++f) {
+      const float length = (f % 2 == 0 ? 5 : -5) * std::sqrt(static_cast<float>(n));
+      for (size_t r = 0; r < filters.shape.rows; ++r) {
+        for (size_t c = 0; c < filters.shape.columns; ++c)
+          filters.filter(f)[r * filters.stride + c] += length * start.r1.row(r)[f] * start.r2.row(c)[f + 1];
+      }
+    }
+    const Rotations expected = by_plain_loops(filters);
+    Rotations found(filters.shape);
+    found.improve(filters, 1);
+    EXPECT_NEAR(alignment(filters, found), alignment(filters, expected), 5e-3 * alignment(filters, expected))
         << n;
   }
 }

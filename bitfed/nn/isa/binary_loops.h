@@ -93,8 +93,8 @@ template <typename Product>
 inline void pair_strips(const Product& p) {
   size_t column = 0;
   if constexpr (kWideVectors > 2) {
-    size_t vectors =
-        p.columns / kLanes;  // as fours, and what is left as a three and a two rather than with a one
+    // By fours, and what is left as a three and a two rather than with a one.
+    size_t vectors = p.columns / kLanes;
     for (; vectors == 4 || vectors > 5; vectors -= 4, column += 4 * kLanes)
       pair_strip<kGatheredWideRows, 4>(p, column);
     if (vectors == 3 || vectors == 5) {
