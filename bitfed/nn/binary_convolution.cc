@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cassert>
 
+#include "bitfed/nn/panels.h"
+
 namespace bitfed {
 namespace {
 
-constexpr size_t kChunkShorts = 65536;  // of gradients that are worked off together: they stay in the cache
+constexpr size_t kPanelPairs = 128;  // a panel of so many stays in the first-level cache
 
 // The largest factor with which no sum of `depth` numbers times ±1 leaves 32 bits, and no number 16.
 float fixed_point_factor(float largest, size_t depth) {
@@ -31,6 +33,7 @@ BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size
       paired_gradient_((batch + 1) / 2 * 2 * output_.shape().image_floats()),
       bordered_(output_.shape().with_border(1)),
       bordered_gradient_(batch * bordered_.image_floats()),
+      panel_(2 * kPanelColumns * kPanelPairs),
       tail_(4 * channels),
       no_image_(std::max(input.image_floats(), output_.shape().image_floats())),
       places_(patch_places(batch, ImageShape{input.height, input.width, filters_.pixel_words(), 1}, kernel)),
@@ -64,13 +67,15 @@ void BinaryConvolution::pack_weights_back(const Matrix& signs) {
   const size_t in = input_.channels;
   int16_t* to = weights_back_.data();
   for (const ConvolutionPhase& phase : phases_) {
-    for (const size_t row : phase.rows) {
-      for (const size_t column : phase.columns) {
-        const size_t at = (row * kernel_.side + column) * in;
-        for (size_t f = 0; f < signs.rows; f += 2, to += 2 * in)
-          neural_kernels().quantise_pairs(signs.row(f) + at, signs.row(f + 1) + at, in, 1, to);
+    for_each_panel(in, [&](const Panel& panel) {
+      for (const size_t row : phase.rows) {
+        for (const size_t column : phase.columns) {
+          const size_t at = (row * kernel_.side + column) * in + panel.first;
+          for (size_t f = 0; f < signs.rows; f += 2, to += 2 * panel.width)
+            neural_kernels().quantise_pairs(signs.row(f) + at, signs.row(f + 1) + at, panel.width, 1, to);
+        }
       }
-    }
+    });
   }
 }
 
@@ -116,17 +121,28 @@ void BinaryConvolution::weight_gradient(const Images& input, size_t images, floa
                            odd ? output_gradient_.data() + (even + 1) * out.image_floats() : no_image_.data(),
                            out.image_floats(), factor, paired_gradient_.data() + even * out.image_floats());
   }
-  const size_t columns = kernel_.side * input_.channels;
-  const size_t chunk = std::max<size_t>(1, kChunkShorts / (2 * out.image_floats()));
-  for (size_t first = 0; first < pairs; first += chunk) {
-    for (size_t y = 0; y < kernel_.side; ++y) {
-      kernels.sum_pairs(
-          {paired_gradient_.data() + 2 * first * out.image_floats(), 2 * out.channels, 2 * out.image_floats(),
-           paired_signs_.data() + 2 * (first * input_.image_floats() + y * input_.row_floats()),
-           paired_places_.data(), 2 * input_.image_floats(), std::min(chunk, pairs - first), out.pixels(),
-           gradient_.row(0) + y * columns, gradient_.stride, out.channels, columns, 1 / factor, first > 0});
-    }
+  const size_t depth = pairs * out.pixels();
+  for (size_t first = 0; first < depth; first += kPanelPairs) {
+    for (size_t y = 0; y < kernel_.side; ++y)
+      add_weight_gradient(first, std::min(kPanelPairs, depth - first), y, factor);
   }
+}
+
+// Of `count` pairs of pixels and a row of the kernel.
+void BinaryConvolution::add_weight_gradient(size_t first, size_t count, size_t y, float factor) {
+  const ImageShape& out = output_.shape();
+  const size_t columns = kernel_.side * input_.channels;
+  for_each_panel(columns, [&](const Panel& panel) {
+    for (size_t i = 0; i < count; ++i) {
+      const size_t image = (first + i) / out.pixels();
+      const size_t at = image * input_.image_floats() + y * input_.row_floats() + panel.first;
+      std::copy_n(paired_signs_.data() + 2 * at + paired_places_[(first + i) % out.pixels()], 2 * panel.width,
+                  panel_.data() + i * 2 * panel.width);
+    }
+    neural_kernels().sum_pairs({paired_gradient_.data() + first * 2 * out.channels, 2 * out.channels,
+                                panel_.data(), count, gradient_.row(0) + y * columns + panel.first,
+                                gradient_.stride, out.channels, panel.width, 1 / factor, first > 0});
+  });
 }
 
 void BinaryConvolution::input_gradient(size_t images, float factor, Images* gradient) {
@@ -153,9 +169,12 @@ const int16_t* BinaryConvolution::phase_gradient(const ConvolutionPhase& phase, 
   if (phase.pixels.empty()) {
     std::fill_n(to, pixels * in, 0.0f);
   } else {
-    neural_kernels().multiply_pairs({bordered_gradient_.data(), phase.pixels.data(), phase.rows.size(), pairs,
-                                     bordered_.row_floats(), weights, 2 * pairs * in, to, in, pixels, in,
-                                     1 / factor});
+    for_each_panel(in, [&](const Panel& panel) {
+      neural_kernels().multiply_pairs(
+          {bordered_gradient_.data(), phase.pixels.data(), phase.rows.size(), pairs, bordered_.row_floats(),
+           weights + panel.first * 2 * pairs * phase.rows.size(), 2 * pairs * panel.width, to + panel.first,
+           in, pixels, panel.width, 1 / factor});
+    });
   }
   if (!phase.is_all()) phase.put(to, images, gradient);
   return weights + phase.rows.size() * 2 * pairs * in;
@@ -164,7 +183,7 @@ const int16_t* BinaryConvolution::phase_gradient(const ConvolutionPhase& phase, 
 void BinaryConvolution::backward(const Images& input, size_t images, Images* gradient) {
   const ImageShape& out = output_.shape();
   const size_t count = images * out.image_floats();
-  const size_t depth = std::max(images * out.pixels(), kernel_.taps() * out.channels);
+  const size_t depth = std::max(2 * kPanelPairs, kernel_.taps() * out.channels);
   const float largest = neural_kernels().largest_magnitude(output_gradient_.data(), count);
   if (!(largest > 0)) {
     // 0: there is none. Not a number: none that integers could carry, and nobody must take it for one.

@@ -37,6 +37,7 @@ class BinaryConvolution : public Layer {
   void sum_tail(size_t pixels);
   void pack_weights_back(const Matrix& signs);
   void weight_gradient(const Images& input, size_t images, float factor);
+  void add_weight_gradient(size_t first, size_t count, size_t y, float factor);
   void input_gradient(size_t images, float factor, Images* gradient);
   const int16_t* phase_gradient(const ConvolutionPhase& phase, const int16_t* weights, size_t images,
                                 float factor, Images* gradient);
@@ -51,6 +52,7 @@ class BinaryConvolution : public Layer {
   Shorts paired_signs_, paired_gradient_;  // two images in turn
   ImageShape bordered_;                    // of the output's gradient with a border
   Shorts bordered_gradient_;
+  Shorts panel_;  // of the signs, patches of pixels
   Floats tail_;
   Floats no_image_;
   Floats phase_pixels_;                           // a phase's gradients, where there are several

@@ -4,12 +4,9 @@
 #include <cassert>
 #include <cmath>
 
+#include "bitfed/nn/panels.h"
+
 namespace bitfed {
-namespace {
-
-constexpr size_t kChunkFloats = 32768;  // of gradients that are worked off together: they stay in the cache
-
-}  // namespace
 
 Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name,
                          const ConvolutionKernel& kernel)
@@ -20,10 +17,12 @@ Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels,
                {input.channels, input.used_channels()}) {
   assert(input.border == 1 && (kernel.side == 1 || kernel.side == 3));
   pixels_ = patch_places(batch, input, kernel);
+  panel_ = Floats(kPanelColumns *
+                  std::max({kernel.taps() * input.channels, kernel.taps() * output_.shape().channels,
+                            chunk_images() * output_.shape().pixels()}));
   if (input.channels % kLanes != 0) return;  // a first layer: nobody asks for its input's gradient
   bordered_ = Images(batch, output_.shape().with_border(1));
   phases_ = convolution_phases(batch, input, bordered_.shape(), kernel);
-  turned_ = Floats(weights_.values.values.size());
   if (phases_.size() > 1)
     phase_pixels_ = Floats(batch * phases_[0].height * phases_[0].width * input.channels);
 }
@@ -37,27 +36,37 @@ void Convolution::start(RandomStream random) {
 
 void Convolution::forward(const Images& input, size_t images, Pass /*pass*/) {
   const size_t channels = output_.shape().channels;
-  const size_t depth = kernel_.side * input_.channels;
-  neural_kernels().multiply_gathered({input.data(), pixels_.data(), true, false, kernel_.side,
-                                      input_.row_floats(), weights_.values.values.data(), channels,
-                                      depth * channels, output_.data(), channels,
-                                      images * output_.shape().pixels(), channels, depth});
+  const Matrix& weights = weights_.values;
+  for_each_panel(channels, [&](const Panel& panel) {
+    const float* columns = copy_panel(weights.row(0), weights.rows, channels, panel, panel_.data());
+    neural_kernels().multiply_gathered({input.data(), pixels_.data(), true, false, kernel_.side,
+                                        input_.row_floats(), columns, output_.data() + panel.first, channels,
+                                        images * output_.shape().pixels(), panel.width,
+                                        kernel_.side * input_.channels});
+  });
+}
+
+size_t Convolution::chunk_images() const {
+  constexpr size_t kChunkFloats = 32768;
+  return std::max<size_t>(1, kChunkFloats / output_.shape().image_floats());
 }
 
 void Convolution::weight_gradient(const Images& input, size_t images) {
   const size_t channels = output_.shape().channels;
   const size_t rows = kernel_.side * input_.channels;
   const size_t pixels = output_.shape().pixels();
-  const size_t image_floats = pixels * channels;
-  const size_t chunk = std::max<size_t>(1, kChunkFloats / image_floats);
-  for (size_t first = 0; first < images; first += chunk) {
-    for (size_t y = 0; y < kernel_.side; ++y) {
-      neural_kernels().multiply_gathered(
-          {input.data() + first * input_.image_floats() + y * input_.row_floats(), pixels_.data(), false,
-           first > 0, std::min(chunk, images - first), input_.image_floats(),
-           output_gradient_.data() + first * image_floats, channels, image_floats,
-           weights_.gradient.values.data() + y * rows * channels, channels, rows, channels, pixels});
-    }
+  for (size_t first = 0; first < images; first += chunk_images()) {
+    const size_t count = std::min(chunk_images(), images - first);
+    const float* from = input.data() + first * input_.image_floats();
+    for_each_panel(channels, [&](const Panel& panel) {
+      const float* columns = copy_panel(output_gradient_.data() + first * pixels * channels, count * pixels,
+                                        channels, panel, panel_.data());
+      for (size_t y = 0; y < kernel_.side; ++y) {
+        neural_kernels().multiply_gathered(
+            {from + y * input_.row_floats(), pixels_.data(), false, first > 0, count, input_.image_floats(),
+             columns, weights_.gradient.row(y * rows) + panel.first, channels, rows, panel.width, pixels});
+      }
+    });
   }
 }
 
@@ -74,23 +83,27 @@ void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, I
   const NeuralKernels& kernels = neural_kernels();
   const size_t in = input_.channels;
   const size_t out = output_.shape().channels;
-  float* turned = turned_.data();
-  for (const size_t row : phase.rows) {
-    for (const size_t column : phase.columns) {
-      kernels.transpose(weights_.values.values.data() + (row * kernel_.side + column) * in * out, in, out,
-                        turned, in);
-      turned += in * out;
-    }
-  }
   float* to = phase.is_all() ? gradient->data() : phase_pixels_.data();
   const size_t pixels = images * phase.height * phase.width;
   const size_t depth = phase.columns.size() * out;
   if (phase.pixels.empty()) {
     std::fill_n(to, pixels * in, 0.0f);
   } else {
-    kernels.multiply_gathered({bordered_.data(), phase.pixels.data(), true, false, phase.rows.size(),
-                               bordered_.shape().row_floats(), turned_.data(), in, depth * in, to, in, pixels,
-                               in, depth});
+    // By output channel, the kernel upside down.
+    for_each_panel(in, [&](const Panel& panel) {
+      float* turned = panel_.data();
+      for (const size_t row : phase.rows) {
+        for (const size_t column : phase.columns) {
+          const size_t tap = row * kernel_.side + column;
+          kernels.transpose(weights_.values.row(tap * in + panel.first), panel.width, out, turned,
+                            panel.width);
+          turned += panel.width * out;
+        }
+      }
+      kernels.multiply_gathered({bordered_.data(), phase.pixels.data(), true, false, phase.rows.size(),
+                                 bordered_.shape().row_floats(), panel_.data(), to + panel.first, in, pixels,
+                                 panel.width, depth});
+    });
   }
   if (!phase.is_all()) phase.put(to, images, gradient);
 }

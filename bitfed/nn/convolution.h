@@ -26,6 +26,8 @@ class Convolution : public Layer {
   Parameter& weights() { return weights_; }
 
  private:
+  // Images whose gradients are worked off together: they stay in the cache.
+  size_t chunk_images() const;
   void weight_gradient(const Images& input, size_t images);
   void input_gradient(size_t images, Images* gradient);
   void phase_gradient(const ConvolutionPhase& phase, size_t images, Images* gradient);
@@ -36,7 +38,7 @@ class Convolution : public Layer {
   std::vector<uint32_t> pixels_;  // where the patch of every pixel of the output begins
   std::vector<ConvolutionPhase> phases_;
   Images bordered_;      // the output's gradient with a border
-  Floats turned_;        // a phase's weights for the way back: by output channel, upside down
+  Floats panel_;         // of weights or of the output's gradient
   Floats phase_pixels_;  // a phase's gradients, where there are several
 };
 

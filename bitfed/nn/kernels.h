@@ -31,8 +31,8 @@ struct Product {
 };
 
 // The same for an a whose parts lie about in an image: convolutions without copies of their patches. The
-// depth is a row of `segments` pieces of `depth` each; a piece of a and of b lies a step behind the one
-// before. Either row r of a begins at a + places[r] and goes on with the depth (forward: a pixel's patch, a
+// depth is a row of `segments` pieces of `depth` each; a piece of a lies a step behind the one before.
+// Either row r of a begins at a + places[r] and goes on with the depth (forward: a pixel's patch, a
 // piece for each of its rows), or depth k of a begins at a + places[k] and goes on with the rows (the
 // weights' gradient: pixels, a piece for each image). `adds`: the sums go on from what c holds.
 struct GatheredProduct {
@@ -42,9 +42,7 @@ struct GatheredProduct {
   bool adds;
   size_t segments;
   size_t a_segment_step;
-  const float* b;
-  size_t b_stride;
-  size_t b_segment_step;
+  const float* b;  // a row of `columns` for every element of the depth
   float* c;
   size_t c_stride;
   size_t rows;
@@ -153,16 +151,12 @@ struct PairProduct {
   int16_t* rounded_c = nullptr;  // if given it receives c instead, rounded as quantise does; not added
 };
 
-// The other way about: of pair k, a holds a row of pairs, a_stride long, one for every row of c; those of b,
-// one for every column of c, begin at b + places[k].
+// The same of an a that lies the other way about: for every pair of the depth a row, a_stride long, of pairs,
+// one for every row of c.
 struct PairSum {
   const int16_t* a;
   size_t a_stride;
-  size_t a_segment_step;
   const int16_t* b;
-  const uint32_t* places;
-  size_t b_segment_step;
-  size_t segments;
   size_t pairs;
   float* c;
   size_t c_stride;
@@ -246,6 +240,12 @@ struct AdamStep {
   float bound;
 };
 
+// The bounds of an activation that clips: ReLU's 0 and infinity, hardtanh's ±1.
+struct ClipBounds {
+  float least;
+  float most;
+};
+
 // The kernels of neural networks, one table per instruction set. All give the same bits.
 struct NeuralKernels {
   const char* name;
@@ -275,6 +275,12 @@ struct NeuralKernels {
   void (*pair_signs)(const int16_t* even, const int16_t* odd, size_t count, int16_t* out);
   // The signs, and two that follow each other in a row are a pair: of column pair p and row r at to[p][r].
   void (*transpose_signs)(const int16_t* from, size_t rows, size_t columns, int16_t* to, size_t to_stride);
+
+  // out = a + b within the bounds; and the way back: `to` and `also` receive the gradient where out is within
+  // them and not on one, 0 elsewhere. Either may be the gradient itself.
+  void (*add_clipped)(const float* a, const float* b, size_t count, ClipBounds bounds, float* out);
+  void (*add_clipped_back)(const float* out, const float* gradient, size_t count, ClipBounds bounds,
+                           float* to, float* also);
 
   // parameters -= rate * gradient
   void (*descend)(float* parameters, const float* gradient, size_t count, float rate);

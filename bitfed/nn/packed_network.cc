@@ -131,8 +131,7 @@ void PackedNetwork::run_stem(Workspace* workspace) const {
   for (size_t y = 0; y < height; y += 2) {
     const size_t rows = std::min<size_t>(2, height - y);
     kernels.multiply_gathered({workspace->image_.data() + y * row, stem_places_.data(), true, false, kSide,
-                               row, stem_.values.data(), filters(), depth * filters(), sums, filters(),
-                               rows * width_, filters(), depth});
+                               row, stem_.values.data(), sums, filters(), rows * width_, filters(), depth});
     if (pools()) {
       kernels.norm_pool(
           {sums, 1, 2, width_, filters(), stem_factor_.data(), stem_offset_.data(), Activation::kHardtanh},

@@ -1,14 +1,19 @@
 #include "bitfed/nn/residual_block.h"
 
-#include <algorithm>
 #include <cassert>
-#include <cmath>
+#include <limits>
 
 namespace bitfed {
 namespace {
 
+ClipBounds bounds_of(Activation activation) {
+  assert(activation == Activation::kRelu || activation == Activation::kHardtanh);
+  if (activation == Activation::kRelu) return {0, std::numeric_limits<float>::infinity()};
+  return {-1, 1};
+}
+
 void add(const float* x, size_t count, float* sum) {
-  for (size_t i = 0; i < count; ++i) sum[i] += x[i];
+  neural_kernels().combine(x, 1, sum, 1, count, sum);
 }
 
 }  // namespace
@@ -16,11 +21,10 @@ void add(const float* x, size_t count, float* sum) {
 ResidualBlock::ResidualBlock(size_t batch, const ImageShape& output, Activation activation,
                              std::unique_ptr<Layer> entry, Sequence path, Sequence shortcut)
     : Layer(batch, output),
-      activation_(activation),
+      bounds_(bounds_of(activation)),
       entry_(std::move(entry)),
       path_(std::move(path)),
       shortcut_(std::move(shortcut)) {
-  assert(activation == Activation::kRelu || activation == Activation::kHardtanh);
   assert(path_.output().shape() == output);
   if (shortcut_.empty()) return;
   assert(shortcut_.output().shape() == output);
@@ -31,35 +35,18 @@ void ResidualBlock::forward(const Images& input, size_t images, Pass pass) {
   entry_->forward(input, images, pass);
   path_.forward(entry_->output(), images, pass);
   if (!shortcut_.empty()) shortcut_.forward(entry_->output(), images, pass);
-  const float* a = path_.output().data();
-  const float* b = shortcut_output(input).data();
-  float* out = output_.data();
-  const size_t count = images * output_.shape().image_floats();
-  if (activation_ == Activation::kRelu) {
-    for (size_t i = 0; i < count; ++i) out[i] = std::max(a[i] + b[i], 0.0f);
-  } else {
-    for (size_t i = 0; i < count; ++i) out[i] = std::clamp(a[i] + b[i], -1.0f, 1.0f);
-  }
-}
-
-void ResidualBlock::pass_back(const Images& input, size_t count) {
-  const float* a = path_.output().data();
-  const float* b = shortcut_output(input).data();
-  float* gradient = output_gradient_.data();
-  if (activation_ == Activation::kRelu) {
-    for (size_t i = 0; i < count; ++i) gradient[i] = a[i] + b[i] > 0 ? gradient[i] : 0.0f;
-  } else {
-    for (size_t i = 0; i < count; ++i) gradient[i] = std::fabs(a[i] + b[i]) <= 1 ? gradient[i] : 0.0f;
-  }
+  const Images& shortcut = shortcut_.empty() ? input : shortcut_.output();
+  neural_kernels().add_clipped(path_.output().data(), shortcut.data(),
+                               images * output_.shape().image_floats(), bounds_, output_.data());
 }
 
 void ResidualBlock::backward(const Images& input, size_t images, Images* input_gradient) {
   const size_t count = images * output_.shape().image_floats();
-  pass_back(input, count);
-  std::copy_n(output_gradient_.data(), count, path_.output_gradient().data());
+  Images& beside_path = shortcut_.empty() ? output_gradient_ : shortcut_.output_gradient();
+  neural_kernels().add_clipped_back(output_.data(), output_gradient_.data(), count, bounds_,
+                                    path_.output_gradient().data(), beside_path.data());
   path_.backward(entry_->output(), images, &entry_->output_gradient());
   if (!shortcut_.empty()) {
-    std::copy_n(output_gradient_.data(), count, shortcut_.output_gradient().data());
     shortcut_.backward(entry_->output(), images, &shortcut_gradient_);
     add(shortcut_gradient_.data(), images * shortcut_gradient_.shape().image_floats(),
         entry_->output_gradient().data());

@@ -25,13 +25,7 @@ class ResidualBlock : public Layer {
   std::vector<std::vector<float>> deployed() override;
 
  private:
-  const Images& shortcut_output(const Images& input) const {
-    return shortcut_.empty() ? input : shortcut_.output();
-  }
-  // Of output_gradient_, what passes the activation.
-  void pass_back(const Images& input, size_t count);
-
-  Activation activation_;
+  ClipBounds bounds_;
   std::unique_ptr<Layer> entry_;
   Sequence path_;
   Sequence shortcut_;

@@ -85,8 +85,7 @@ RotationSearch::RotationSearch(const Filters& like)
       means_(stride_),
       variances_(stride_),
       row_places_(places(shape_.rows, stride_)),
-      left_places_(places(shape_.rows, left_stride_)),
-      pair_places_(places(row_pairs_, 2 * stride_)) {}
+      left_places_(places(shape_.rows, left_stride_)) {}
 
 // No number can be larger than the column that it is turned out of is long, nor, once it is turned from both
 // sides, than its whole filter.
@@ -194,12 +193,8 @@ void RotationSearch::add_inner_of_rows(const FilterRun& run, Matrix* sum) {
 void RotationSearch::add_inner_of_columns(const FilterRun& run, Matrix* sum) {
   neural_kernels().sum_pairs({.a = halfway_pairs_.data(),
                               .a_stride = 2 * stride_,
-                              .a_segment_step = filter_shorts_,
                               .b = signs_.data() + run.first * filter_shorts_,
-                              .places = pair_places_.data(),
-                              .b_segment_step = filter_shorts_,
-                              .segments = run.count,
-                              .pairs = row_pairs_,
+                              .pairs = run.count * row_pairs_,
                               .c = sum->row(0),
                               .c_stride = sum->stride,
                               .rows = shape_.columns,

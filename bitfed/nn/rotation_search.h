@@ -55,7 +55,6 @@ class RotationSearch {
 
   std::vector<uint32_t> row_places_;   // of a filter's rows
   std::vector<uint32_t> left_places_;  // of the rows of R1'
-  std::vector<uint32_t> pair_places_;  // of a filter's paired rows
 };
 
 }  // namespace bitfed

@@ -13,9 +13,17 @@ struct Case {
   size_t batch, height, width, in, out, side, stride;
 };
 
-const Case kCases[] = {{2, 6, 6, 16, 16, 3, 1}, {3, 7, 5, 16, 32, 3, 2}, {1, 8, 6, 32, 16, 3, 2},
-                       {2, 7, 8, 16, 16, 1, 2}, {1, 5, 5, 16, 16, 1, 1}, {2, 1, 1, 16, 16, 3, 2},
-                       {2, 1, 4, 16, 16, 1, 2}};
+const Case kCases[] = {{2, 6, 6, 16, 16, 3, 1},
+                       {3, 7, 5, 16, 32, 3, 2},
+                       {1, 8, 6, 32, 16, 3, 2},
+                       {2, 7, 8, 16, 16, 1, 2},
+                       {1, 5, 5, 16, 16, 1, 1},
+                       {2, 1, 1, 16, 16, 3, 2},
+                       {2, 1, 4, 16, 16, 1, 2},
+                       // several panels, the last a narrow one; several chunks of images
+                       {1, 3, 4, 96, 80, 3, 1},
+                       {1, 4, 5, 16, 144, 3, 2},
+                       {3, 11, 11, 16, 96, 3, 1}};
 
 void fill(const ImageShape& shape, uint64_t seed, Images* images) {
   RandomStream random({seed, "images"});

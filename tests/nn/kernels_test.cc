@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "bitfed/base/random.h"
@@ -39,6 +41,38 @@ void expect_same_bits_everywhere(const Work& work) {
   const std::vector<const NeuralKernels*> tables = supported_neural_kernels();
   const Floats expected = work(*tables.front());
   for (const NeuralKernels* table : tables) EXPECT_TRUE(same_bits(work(*table), expected)) << table->name;
+}
+
+TEST(NeuralKernelsTest, SumsAreClippedAndGradientsPassWithin) {
+  const ClipBounds kHardtanh{-1, 1};
+  const ClipBounds kRelu{0, std::numeric_limits<float>::infinity()};
+  Matrix a = random_matrix(3, 32, "a");
+  Matrix b = random_matrix(3, 32, "b");
+  a.row(0)[3] = std::numeric_limits<float>::quiet_NaN();
+  b.row(1)[4] = 1 - a.row(1)[4];  // on a bound, but for rounding
+  a.row(2)[5] = 1;
+  b.row(2)[5] = 0;
+  const Matrix gradient = random_matrix(3, 32, "gradient");
+  const size_t count = a.values.size();
+  for (const ClipBounds& bounds : {kHardtanh, kRelu}) {
+    for (const NeuralKernels* table : supported_neural_kernels()) {
+      Floats out(count);
+      table->add_clipped(a.row(0), b.row(0), count, bounds, out.data());
+      Floats to(count);
+      Floats also = gradient.values;
+      table->add_clipped_back(out.data(), also.data(), count, bounds, to.data(), also.data());
+      for (size_t i = 0; i < count; ++i) {
+        const float sum = a.values[i] + b.values[i];
+        if (std::isnan(sum)) {
+          EXPECT_TRUE(std::isnan(out[i])) << table->name;
+          continue;
+        }
+        EXPECT_EQ(out[i], std::clamp(sum, bounds.least, bounds.most)) << table->name;
+        EXPECT_EQ(to[i], bounds.least < sum && sum < bounds.most ? gradient.values[i] : 0) << table->name;
+        EXPECT_EQ(also[i], to[i]) << table->name;
+      }
+    }
+  }
 }
 
 TEST(NeuralKernelsTest, ProductIsThatOfPlainLoops) {

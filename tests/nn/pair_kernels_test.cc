@@ -82,20 +82,18 @@ TEST(PairKernelsTest, ProductsAreThoseOfPlainLoops) {
 TEST(PairKernelsTest, SumsAreThoseOfPlainLoops) {
   constexpr size_t kStride = 2 * kRows;
   for (size_t columns = 16; columns <= 144; columns += 16) {
-    const Shorts a = random_shorts(kSegments * kPairs * kStride, 30000, "a");
-    const Shorts b = random_shorts(kSegments * kPairs * 2 * columns, 3000, "b");
-    std::vector<uint32_t> places;
-    for (size_t k = 0; k < kPairs; ++k) places.push_back(static_cast<uint32_t>(k * 2 * columns));
+    const Shorts a = random_shorts(kPairs * kStride, 30000, "a");
+    const Shorts b = random_shorts(kPairs * 2 * columns, 3000, "b");
     for (const NeuralKernels* table : supported_neural_kernels()) {
       Matrix c(kRows, columns);
       for (const bool adds : {false, true}) {
-        table->sum_pairs({a.data(), kStride, kPairs * kStride, b.data(), places.data(), kPairs * 2 * columns,
-                          kSegments, kPairs, c.row(0), columns, kRows, columns, 0.5f, adds});
+        table->sum_pairs(
+            {a.data(), kStride, b.data(), kPairs, c.row(0), columns, kRows, columns, 0.5f, adds});
       }
       for (size_t r = 0; r < kRows; ++r) {
         for (size_t n = 0; n < columns; ++n) {
           int64_t sum = 0;
-          for (size_t k = 0; k < kSegments * kPairs; ++k) {
+          for (size_t k = 0; k < kPairs; ++k) {
             for (size_t which = 0; which < 2; ++which)
               sum += int64_t{a[k * kStride + 2 * r + which]} * b[(k * columns + n) * 2 + which];
           }

@@ -71,11 +71,8 @@ inline void pair_tile(const PairSum& p, size_t row, size_t column) {
   const int16_t* a[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) a[r] = p.a + 2 * (row + r);
-  for (size_t segment = 0; segment < p.segments; ++segment) {
-    const int16_t* b = p.b + segment * p.b_segment_step + 2 * column;
-    size_t at = segment * p.a_segment_step;
-    for (size_t k = 0; k < p.pairs; ++k, at += p.a_stride) tile.add(a, at, b + p.places[k]);
-  }
+  const int16_t* b = p.b + 2 * column;
+  for (size_t k = 0; k < p.pairs; ++k, b += 2 * p.columns) tile.add(a, k * p.a_stride, b);
   tile.put(p.c + row * p.c_stride + column, p.c_stride, p.factor, p.adds);
 }
 

@@ -71,11 +71,11 @@ inline void gathered_tile(const GatheredProduct& p, size_t row, size_t column) {
   }
   for (size_t segment = 0; segment < p.segments; ++segment) {
     const float* base = p.a + segment * p.a_segment_step + (kByRow ? 0 : row);
-    const float* b = p.b + segment * p.b_segment_step + column;
+    const float* b = p.b + segment * p.depth * p.columns + column;
     const float* starts[kRows];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) starts[r] = kByRow ? base + p.places[row + r] : base + r;
-    for (size_t k = 0; k < p.depth; ++k, b += p.b_stride) {
+    for (size_t k = 0; k < p.depth; ++k, b += p.columns) {
       const size_t at = kByRow ? k : p.places[k];
       Lanes line[kVectors];
 #pragma GCC unroll 16
@@ -304,6 +304,24 @@ void norm_backward(const NormBackward& n) {
   norm_backward_as<Activation::kNone>(n);
 }
 
+// In this order a sum that is no number stays none.
+void add_clipped(const float* a, const float* b, size_t count, ClipBounds bounds, float* out) {
+  for (size_t i = 0; i < count; i += kLanes)
+    store(out + i, smaller(all(bounds.most), larger(all(bounds.least), load(a + i) + load(b + i))));
+}
+
+void add_clipped_back(const float* out, const float* gradient, size_t count, ClipBounds bounds, float* to,
+                      float* also) {
+  const Lanes none = all(0.0f);
+  for (size_t i = 0; i < count; i += kLanes) {
+    const Lanes value = load(out + i);
+    const Lanes below = where_at_least(value, all(bounds.most), none, load(gradient + i));
+    const Lanes within = where_at_least(all(bounds.least), value, none, below);
+    store(to + i, within);
+    store(also + i, within);
+  }
+}
+
 void descend(float* parameters, const float* gradient, size_t count, float rate) {
   const Lanes down = all(-rate);
   for (size_t i = 0; i < count; i += kLanes)
@@ -458,6 +476,8 @@ constexpr NeuralKernels table(const char* name) {
           pair_shorts,
           pair_signs,
           transpose_signs,
+          add_clipped,
+          add_clipped_back,
           descend,
           affine,
           softmax_loss,
