@@ -107,21 +107,32 @@ void BinaryConvolution::sum_tail(size_t pixels) {
   std::copy_n(tail_.data(), (pixels - first) * channels, output_.data() + first * channels);
 }
 
-void BinaryConvolution::weight_gradient(const Images& input, size_t images, float factor) {
-  const NeuralKernels& kernels = neural_kernels();
+// Both forms of two images' gradients while they are in the cache.
+void BinaryConvolution::fix_gradient(size_t images, float factor) {
   const ImageShape& out = output_.shape();
-  const size_t pairs = (images + 1) / 2;
-  for (size_t pair = 0; pair < pairs; ++pair) {
-    const size_t even = 2 * pair;
-    const bool odd = even + 1 < images;
-    kernels.quantise_pairs(input.data() + even * input_.image_floats(),
-                           odd ? input.data() + (even + 1) * input_.image_floats() : no_image_.data(),
-                           input_.image_floats(), 1, paired_signs_.data() + even * input_.image_floats());
-    kernels.quantise_pairs(output_gradient_.data() + even * out.image_floats(),
-                           odd ? output_gradient_.data() + (even + 1) * out.image_floats() : no_image_.data(),
-                           out.image_floats(), factor, paired_gradient_.data() + even * out.image_floats());
+  for (size_t image = 0; image < images; ++image) {
+    for (size_t y = 0; y < out.height; ++y) {
+      neural_kernels().quantise(output_gradient_.row(image, y), out.row_floats(), factor,
+                                bordered_gradient_.data() + image * bordered_.image_floats() +
+                                    (y + 1) * bordered_.row_floats() + bordered_.channels);
+    }
+    if (image % 2 != 0 || image + 1 == images)
+      pair_images(output_gradient_, image / 2, images, factor, &paired_gradient_);
   }
-  const size_t depth = pairs * out.pixels();
+}
+
+void BinaryConvolution::pair_images(const Images& from, size_t pair, size_t images, float factor,
+                                    Shorts* to) const {
+  const size_t count = from.shape().image_floats();
+  const float* even = from.data() + 2 * pair * count;
+  neural_kernels().quantise_pairs(even, 2 * pair + 1 < images ? even + count : no_image_.data(), count,
+                                  factor, to->data() + 2 * pair * count);
+}
+
+void BinaryConvolution::weight_gradient(const Images& input, size_t images, float factor) {
+  const size_t pairs = (images + 1) / 2;
+  for (size_t pair = 0; pair < pairs; ++pair) pair_images(input, pair, images, 1, &paired_signs_);
+  const size_t depth = pairs * output_.shape().pixels();
   for (size_t first = 0; first < depth; first += kPanelPairs) {
     for (size_t y = 0; y < kernel_.side; ++y)
       add_weight_gradient(first, std::min(kPanelPairs, depth - first), y, factor);
@@ -146,14 +157,6 @@ void BinaryConvolution::add_weight_gradient(size_t first, size_t count, size_t y
 }
 
 void BinaryConvolution::input_gradient(size_t images, float factor, Images* gradient) {
-  const ImageShape& out = output_.shape();
-  for (size_t image = 0; image < images; ++image) {
-    for (size_t y = 0; y < out.height; ++y) {
-      neural_kernels().quantise(output_gradient_.row(image, y), out.row_floats(), factor,
-                                bordered_gradient_.data() + image * bordered_.image_floats() +
-                                    (y + 1) * bordered_.row_floats() + bordered_.channels);
-    }
-  }
   const int16_t* weights = weights_back_.data();
   for (const ConvolutionPhase& phase : phases_)
     weights = phase_gradient(phase, weights, images, factor, gradient);
@@ -192,6 +195,7 @@ void BinaryConvolution::backward(const Images& input, size_t images, Images* gra
       std::fill_n(gradient->data(), images * input_.pixels() * input_.channels, largest);
   } else {
     const float factor = fixed_point_factor(largest, depth);
+    fix_gradient(images, factor);
     weight_gradient(input, images, factor);
     if (gradient != nullptr) input_gradient(images, factor, gradient);
   }

@@ -36,6 +36,9 @@ class BinaryConvolution : public Layer {
   void pack_signs(const Images& input, size_t images);
   void sum_tail(size_t pixels);
   void pack_weights_back(const Matrix& signs);
+  void fix_gradient(size_t images, float factor);
+  // Two images in turn, the second of them nothing where the number of images is odd.
+  void pair_images(const Images& from, size_t pair, size_t images, float factor, Shorts* to) const;
   void weight_gradient(const Images& input, size_t images, float factor);
   void add_weight_gradient(size_t first, size_t count, size_t y, float factor);
   void input_gradient(size_t images, float factor, Images* gradient);

@@ -17,6 +17,9 @@ Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels,
                {input.channels, input.used_channels()}) {
   assert(input.border == 1 && (kernel.side == 1 || kernel.side == 3));
   pixels_ = patch_places(batch, input, kernel);
+  const size_t columns = kernel.side * input.channels;
+  for (size_t i = 0; i < weights_.values.rows; ++i)
+    inputs_.push_back(static_cast<uint32_t>(i / columns * input.row_floats() + i % columns));
   panel_ = Floats(kPanelColumns *
                   std::max({kernel.taps() * input.channels, kernel.taps() * output_.shape().channels,
                             chunk_images() * output_.shape().pixels()}));
@@ -39,7 +42,7 @@ void Convolution::forward(const Images& input, size_t images, Pass /*pass*/) {
   const Matrix& weights = weights_.values;
   for_each_panel(channels, [&](const Panel& panel) {
     const float* columns = copy_panel(weights.row(0), weights.rows, channels, panel, panel_.data());
-    neural_kernels().multiply_gathered({input.data(), pixels_.data(), true, false, kernel_.side,
+    neural_kernels().multiply_gathered({input.data(), pixels_.data(), nullptr, false, kernel_.side,
                                         input_.row_floats(), columns, output_.data() + panel.first, channels,
                                         images * output_.shape().pixels(), panel.width,
                                         kernel_.side * input_.channels});
@@ -53,19 +56,16 @@ size_t Convolution::chunk_images() const {
 
 void Convolution::weight_gradient(const Images& input, size_t images) {
   const size_t channels = output_.shape().channels;
-  const size_t rows = kernel_.side * input_.channels;
   const size_t pixels = output_.shape().pixels();
   for (size_t first = 0; first < images; first += chunk_images()) {
     const size_t count = std::min(chunk_images(), images - first);
-    const float* from = input.data() + first * input_.image_floats();
     for_each_panel(channels, [&](const Panel& panel) {
       const float* columns = copy_panel(output_gradient_.data() + first * pixels * channels, count * pixels,
                                         channels, panel, panel_.data());
-      for (size_t y = 0; y < kernel_.side; ++y) {
-        neural_kernels().multiply_gathered(
-            {from + y * input_.row_floats(), pixels_.data(), false, first > 0, count, input_.image_floats(),
-             columns, weights_.gradient.row(y * rows) + panel.first, channels, rows, panel.width, pixels});
-      }
+      neural_kernels().multiply_gathered({input.data() + first * input_.image_floats(), inputs_.data(),
+                                          pixels_.data(), first > 0, count, input_.image_floats(), columns,
+                                          weights_.gradient.row(0) + panel.first, channels,
+                                          weights_.gradient.rows, panel.width, pixels});
     });
   }
 }
@@ -100,7 +100,7 @@ void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, I
           turned += panel.width * out;
         }
       }
-      kernels.multiply_gathered({bordered_.data(), phase.pixels.data(), true, false, phase.rows.size(),
+      kernels.multiply_gathered({bordered_.data(), phase.pixels.data(), nullptr, false, phase.rows.size(),
                                  bordered_.shape().row_floats(), panel_.data(), to + panel.first, in, pixels,
                                  panel.width, depth});
     });

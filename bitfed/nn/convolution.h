@@ -36,6 +36,7 @@ class Convolution : public Layer {
   ConvolutionKernel kernel_;
   Parameter weights_;
   std::vector<uint32_t> pixels_;  // where the patch of every pixel of the output begins
+  std::vector<uint32_t> inputs_;  // where every weight's input stands in a patch
   std::vector<ConvolutionPhase> phases_;
   Images bordered_;      // the output's gradient with a border
   Floats panel_;         // of weights or of the output's gradient

@@ -32,13 +32,13 @@ struct Product {
 
 // The same for an a whose parts lie about in an image: convolutions without copies of their patches. The
 // depth is a row of `segments` pieces of `depth` each; a piece of a lies a step behind the one before.
-// Either row r of a begins at a + places[r] and goes on with the depth (forward: a pixel's patch, a
-// piece for each of its rows), or depth k of a begins at a + places[k] and goes on with the rows (the
-// weights' gradient: pixels, a piece for each image). `adds`: the sums go on from what c holds.
+// Element k of row r is a[places[r] + k] (forward: a pixel's patch, a piece for each of its rows), or, with
+// depth_places, a[places[r] + depth_places[k]] (the weights' gradient: a weight and a pixel, a piece for each
+// image). `adds`: the sums go on from what c holds.
 struct GatheredProduct {
   const float* a;
   const uint32_t* places;
-  bool by_row;
+  const uint32_t* depth_places;
   bool adds;
   size_t segments;
   size_t a_segment_step;
@@ -90,7 +90,8 @@ struct NormBackward {
 // Batch norm, an activation, and the largest of 2 x 2 pixels, in one: only what enters and what is left of it
 // pass through memory. Images lie one after the other without a border; a last odd row or column is not
 // pooled. Out of the 4 pixels x of a window comes activation(x * factor + shift) of the one that makes it
-// largest, with two roundings; the gradient goes to that pixel (the first of equal ones).
+// largest, with two roundings; the gradient goes to that pixel (the first of equal ones), and `chosen`, if
+// given, receives it, window by window.
 struct NormPool {
   const float* x;
   size_t images;
@@ -100,6 +101,9 @@ struct NormPool {
   const float* factor;  // scale / deviation
   const float* shift;
   Activation activation;
+  float* chosen;
+
+  size_t windows() const { return (height / 2) * (width / 2); }  // of an image
 };
 
 // Where the windows of the images lie.
@@ -109,10 +113,9 @@ struct PoolPlaces {
 };
 
 // The gradient of what was pooled (without a border), on its way back. First the sums over all windows, of
-// the gradient (which is that of the shift) and of the gradient times the pixel as batch norm left it, normal
-// = (x
-// - mean) * inverse_deviation (that of the scale); then, with `slope` and `offset` made of them, that of x:
-// x * slope + offset, and at the windows' chosen pixels the gradient times factor.
+// the gradient (which is that of the shift) and of the gradient times the chosen pixel as batch norm left it,
+// (chosen - mean) * inverse_deviation (that of the scale); then, with `slope` and `offset` made of them, that
+// of x: x * slope + offset, and at the windows' chosen pixels the gradient times factor.
 struct NormPoolSums {
   const float* gradient;
   const float* mean;

@@ -130,12 +130,12 @@ void PackedNetwork::run_stem(Workspace* workspace) const {
   const size_t height = pools() ? height_ / 2 * 2 : height_;
   for (size_t y = 0; y < height; y += 2) {
     const size_t rows = std::min<size_t>(2, height - y);
-    kernels.multiply_gathered({workspace->image_.data() + y * row, stem_places_.data(), true, false, kSide,
+    kernels.multiply_gathered({workspace->image_.data() + y * row, stem_places_.data(), nullptr, false, kSide,
                                row, stem_.values.data(), sums, filters(), rows * width_, filters(), depth});
     if (pools()) {
-      kernels.norm_pool(
-          {sums, 1, 2, width_, filters(), stem_factor_.data(), stem_offset_.data(), Activation::kHardtanh},
-          {}, out + y / 2 * (width_ / 2) * filters());
+      kernels.norm_pool({sums, 1, 2, width_, filters(), stem_factor_.data(), stem_offset_.data(),
+                         Activation::kHardtanh, nullptr},
+                        {}, out + y / 2 * (width_ / 2) * filters());
     } else {
       kernels.affine(sums, rows * width_, filters(), stem_factor_.data(), stem_offset_.data(),
                      Activation::kHardtanh, out + y * width_ * filters());

@@ -15,15 +15,16 @@ PooledNorm::PooledNorm(size_t batch, const ImageShape& input, Activation activat
       inverse_deviation_(input.channels),
       factor_(input.channels),
       offset_(input.channels),
+      chosen_(batch * output_.shape().pixels() * input.channels),
       slope_(input.channels),
       slope_offset_(input.channels) {
   assert(input.border == 0 && input.channels % kLanes == 0);
 }
 
-NormPool PooledNorm::pool(const Images& input, size_t images) const {
+NormPool PooledNorm::pool(const Images& input, size_t images) {
   const ImageShape& shape = input.shape();
-  return {input.data(),   images,         shape.height,   shape.width,
-          shape.channels, factor_.data(), offset_.data(), activation_};
+  return {input.data(),   images,         shape.height, shape.width,   shape.channels,
+          factor_.data(), offset_.data(), activation_,  chosen_.data()};
 }
 
 void PooledNorm::forward(const Images& input, size_t images, Pass pass) {

@@ -19,12 +19,13 @@ class PooledNorm : public Layer {
   void start(RandomStream /*random*/) override { norm_.start(); }
 
  private:
-  NormPool pool(const Images& input, size_t images) const;
+  NormPool pool(const Images& input, size_t images);
 
   Activation activation_;
   NormParameters norm_;
   Floats batch_mean_, batch_variance_, inverse_deviation_;
   Floats factor_, offset_;
+  Floats chosen_;                // pixels, on the way forward
   Floats slope_, slope_offset_;  // of the way back
 };
 

@@ -60,7 +60,7 @@ void multiply(const Product& p) {
   if (column < p.columns) strip<kSingleRows, 1>(p, column);
 }
 
-template <int kRows, int kVectors, bool kByRow>
+template <int kRows, int kVectors, bool kInARow>
 inline void gathered_tile(const GatheredProduct& p, size_t row, size_t column) {
   Lanes sums[kRows][kVectors];
 #pragma GCC unroll 16
@@ -70,13 +70,13 @@ inline void gathered_tile(const GatheredProduct& p, size_t row, size_t column) {
       sums[r][v] = p.adds ? load(p.c + (row + r) * p.c_stride + column + v * kLanes) : all(0.0f);
   }
   for (size_t segment = 0; segment < p.segments; ++segment) {
-    const float* base = p.a + segment * p.a_segment_step + (kByRow ? 0 : row);
+    const float* base = p.a + segment * p.a_segment_step;
     const float* b = p.b + segment * p.depth * p.columns + column;
     const float* starts[kRows];
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) starts[r] = kByRow ? base + p.places[row + r] : base + r;
+    for (int r = 0; r < kRows; ++r) starts[r] = base + p.places[row + r];
     for (size_t k = 0; k < p.depth; ++k, b += p.columns) {
-      const size_t at = kByRow ? k : p.places[k];
+      const size_t at = kInARow ? k : p.depth_places[k];
       Lanes line[kVectors];
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) line[v] = load(b + v * kLanes);
@@ -95,32 +95,32 @@ inline void gathered_tile(const GatheredProduct& p, size_t row, size_t column) {
   }
 }
 
-template <int kRows, int kVectors, bool kByRow>
+template <int kRows, int kVectors, bool kInARow>
 inline void gathered_strip(const GatheredProduct& p, size_t column) {
   size_t row = 0;
-  for (; row + kRows <= p.rows; row += kRows) gathered_tile<kRows, kVectors, kByRow>(p, row, column);
+  for (; row + kRows <= p.rows; row += kRows) gathered_tile<kRows, kVectors, kInARow>(p, row, column);
   if constexpr (kRows > 4) {
-    for (; row + 4 <= p.rows; row += 4) gathered_tile<4, kVectors, kByRow>(p, row, column);
+    for (; row + 4 <= p.rows; row += 4) gathered_tile<4, kVectors, kInARow>(p, row, column);
   }
-  for (; row + 2 <= p.rows; row += 2) gathered_tile<2, kVectors, kByRow>(p, row, column);
-  if (row < p.rows) gathered_tile<1, kVectors, kByRow>(p, row, column);
+  for (; row + 2 <= p.rows; row += 2) gathered_tile<2, kVectors, kInARow>(p, row, column);
+  if (row < p.rows) gathered_tile<1, kVectors, kInARow>(p, row, column);
 }
 
-template <bool kByRow>
+template <bool kInARow>
 inline void multiply_gathered_as(const GatheredProduct& p) {
   size_t column = 0;
   if constexpr (kWideVectors > 2) {
     for (; column + kWideVectors * kLanes <= p.columns; column += kWideVectors * kLanes)
-      gathered_strip<kGatheredWideRows, kWideVectors, kByRow>(p, column);
-    if (column + 3 * kLanes == p.columns) return gathered_strip<8, 3, kByRow>(p, column);
+      gathered_strip<kGatheredWideRows, kWideVectors, kInARow>(p, column);
+    if (column + 3 * kLanes == p.columns) return gathered_strip<8, 3, kInARow>(p, column);
   }
   for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes)
-    gathered_strip<kPairRows, 2, kByRow>(p, column);
-  if (column < p.columns) gathered_strip<kSingleRows, 1, kByRow>(p, column);
+    gathered_strip<kPairRows, 2, kInARow>(p, column);
+  if (column < p.columns) gathered_strip<kSingleRows, 1, kInARow>(p, column);
 }
 
 void multiply_gathered(const GatheredProduct& p) {
-  if (p.by_row) return multiply_gathered_as<true>(p);
+  if (p.depth_places == nullptr) return multiply_gathered_as<true>(p);
   multiply_gathered_as<false>(p);
 }
 

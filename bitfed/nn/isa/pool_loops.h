@@ -67,6 +67,7 @@ inline Window window_at(const float* upper, const float* lower, size_t channels,
 template <Activation kActivation>
 inline void norm_pool_as(const NormPool& p, const PoolPlaces& places, float* out) {
   const size_t row = p.width * p.channels;
+  float* keep = p.chosen;
   for (size_t image = 0; image < p.images; ++image) {
     for (size_t y = 0; y < p.height / 2; ++y) {
       const float* upper = p.x + (image * p.height + 2 * y) * row;
@@ -77,7 +78,9 @@ inline void norm_pool_as(const NormPool& p, const PoolPlaces& places, float* out
           const Lanes toward = direction(factor);
           const Lanes chosen = window_at(upper + c, upper + row + c, p.channels, toward).largest() * toward;
           store(to + c, activate<kActivation>(chosen * factor + load(p.shift + c)));
+          if (keep != nullptr) store(keep + c, chosen);
         }
+        if (keep != nullptr) keep += p.channels;
       }
     }
   }
@@ -93,31 +96,25 @@ void norm_pool(const NormPool& p, const PoolPlaces& places, float* out) {
 // Image by image, so that it is read once from where it lies; the sums of one image stay short.
 template <Activation kActivation>
 inline void norm_pool_sums_as(const NormPool& p, const NormPoolSums& s) {
-  const size_t row = p.width * p.channels;
-  const size_t windows_wide = p.width / 2;
+  const size_t image_floats = p.windows() * p.channels;
   for (size_t c = 0; c < p.channels; c += kLanes) {
     store(s.sum + c, all(0.0f));
     store(s.along + c, all(0.0f));
   }
   for (size_t image = 0; image < p.images; ++image) {
-    const float* gradients = s.gradient + image * (p.height / 2) * windows_wide * p.channels;
     for (size_t c = 0; c < p.channels; c += kLanes) {
       const Lanes factor = load(p.factor + c);
       const Lanes shift = load(p.shift + c);
-      const Lanes toward = direction(factor);
       const Lanes mean = load(s.mean + c);
       const Lanes inverse = load(s.inverse_deviation + c);
       Lanes sum = all(0.0f);
       Lanes along = all(0.0f);
-      for (size_t y = 0; y < p.height / 2; ++y) {
-        const float* upper = p.x + (image * p.height + 2 * y) * row + c;
-        const float* from = gradients + y * windows_wide * p.channels + c;
-        for (size_t i = 0; i < windows_wide; ++i, upper += 2 * p.channels, from += p.channels) {
-          const Lanes chosen = window_at(upper, upper + row, p.channels, toward).largest() * toward;
-          const Lanes gradient = pass_back<kActivation>(load(from), chosen * factor + shift);
-          sum = sum + gradient;
-          along = fma(gradient, (chosen - mean) * inverse, along);
-        }
+      for (size_t i = 0; i < image_floats; i += p.channels) {
+        const size_t at = image * image_floats + i + c;
+        const Lanes chosen = load(p.chosen + at);
+        const Lanes gradient = pass_back<kActivation>(load(s.gradient + at), chosen * factor + shift);
+        sum = sum + gradient;
+        along = fma(gradient, (chosen - mean) * inverse, along);
       }
       store(s.sum + c, load(s.sum + c) + sum);
       store(s.along + c, load(s.along + c) + along);
