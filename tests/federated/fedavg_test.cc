@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,6 +59,24 @@ TEST(FedAvgTest, TheRateIsHalved) {
   EXPECT_FLOAT_EQ(rate(3), 0.05f);
   EXPECT_FLOAT_EQ(rate(4), 0.05f);
   EXPECT_FLOAT_EQ(rate(5), 0.025f);
+}
+
+TEST(FedAvgTest, TheRateIsHalvedByPartsOfTheRounds) {
+  const auto rate = [](uint32_t rounds, uint32_t round) {
+    const std::string recipe = fmt::format("rounds = {}\n[model]\nname = \"cnn4\"\nwidth = 16\n", rounds) +
+                               "[method]\nname = \"fedavg\"\n";
+    return hand_made::method_of(recipe, some_images(0))
+        ->make_server()
+        ->broadcast(round)
+        .scalar<float>("learning_rate");
+  };
+  EXPECT_FLOAT_EQ(rate(500, 199), 0.1f);  // as the paper has it
+  EXPECT_FLOAT_EQ(rate(500, 200), 0.05f);
+  EXPECT_FLOAT_EQ(rate(500, 250), 0.025f);
+  EXPECT_FLOAT_EQ(rate(20, 7), 0.1f);
+  EXPECT_FLOAT_EQ(rate(20, 8), 0.05f);
+  EXPECT_FLOAT_EQ(rate(20, 10), 0.025f);
+  EXPECT_FLOAT_EQ(rate(1, 1), 0.1f);
 }
 
 // A round of one client is training on its data, bit for bit.

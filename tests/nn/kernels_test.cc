@@ -44,8 +44,8 @@ void expect_same_bits_everywhere(const Work& work) {
 }
 
 TEST(NeuralKernelsTest, SumsAreClippedAndGradientsPassWithin) {
-  const ClipBounds kHardtanh{-1, 1};
-  const ClipBounds kRelu{0, std::numeric_limits<float>::infinity()};
+  const ClipBounds hardtanh{-1, 1};
+  const ClipBounds relu{0, std::numeric_limits<float>::infinity()};
   Matrix a = random_matrix(3, 32, "a");
   Matrix b = random_matrix(3, 32, "b");
   a.row(0)[3] = std::numeric_limits<float>::quiet_NaN();
@@ -54,7 +54,7 @@ TEST(NeuralKernelsTest, SumsAreClippedAndGradientsPassWithin) {
   b.row(2)[5] = 0;
   const Matrix gradient = random_matrix(3, 32, "gradient");
   const size_t count = a.values.size();
-  for (const ClipBounds& bounds : {kHardtanh, kRelu}) {
+  for (const ClipBounds& bounds : {hardtanh, relu}) {
     for (const NeuralKernels* table : supported_neural_kernels()) {
       Floats out(count);
       table->add_clipped(a.row(0), b.row(0), count, bounds, out.data());

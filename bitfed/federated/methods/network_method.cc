@@ -17,8 +17,8 @@ struct Recipe {
   uint32_t epochs = 5;
   uint32_t batch = 64;
   double rate = 0.1;
-  uint32_t halve_from = 200;  // the round from which on the rate is halved, at once and
-  uint32_t halve_every = 50;  // after each so many rounds more
+  uint32_t halve_from = 0;   // the round from which on the rate is halved, at once and
+  uint32_t halve_every = 0;  // after each so many rounds more
   Augmentation augmentation = Augmentation::kNone;
   Combining combining;
   uint32_t rounds = kDefaultRounds;
@@ -33,8 +33,11 @@ Recipe read_recipe(const MethodContext& context, double learning_rate) {
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 5, 1, 100000));
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 64, 1, 4096));
   recipe.rate = client.number("learning_rate", learning_rate, 1e-9, 1000);
-  recipe.halve_from = static_cast<uint32_t>(client.integer("halve_from", 200, 1));
-  recipe.halve_every = static_cast<uint32_t>(client.integer("halve_every", 50, 1));
+  // The paper's 200 and 50 of 500 rounds: a shorter run cools down as well.
+  recipe.halve_from =
+      static_cast<uint32_t>(client.integer("halve_from", std::max<uint32_t>(2, recipe.rounds / 5 * 2), 1));
+  recipe.halve_every =
+      static_cast<uint32_t>(client.integer("halve_every", std::max<uint32_t>(1, recipe.rounds / 10), 1));
   const std::vector<std::string> augmentations = {"none", "crop-flip"};
   if (client.choice("augment", "none", augmentations) == "crop-flip")
     recipe.augmentation = Augmentation::kCropFlip;
