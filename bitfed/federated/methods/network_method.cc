@@ -33,7 +33,7 @@ Recipe read_recipe(const MethodContext& context, double learning_rate) {
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 5, 1, 100000));
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 64, 1, 4096));
   recipe.rate = client.number("learning_rate", learning_rate, 1e-9, 1000);
-  // The paper's 200 and 50 of 500 rounds: a shorter run cools down as well.
+  // The paper's 200 and 50 of 500 rounds: a shorter run lowers it as well.
   recipe.halve_from =
       static_cast<uint32_t>(client.integer("halve_from", std::max<uint32_t>(2, recipe.rounds / 5 * 2), 1));
   recipe.halve_every =
