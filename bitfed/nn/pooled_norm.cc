@@ -42,7 +42,9 @@ void PooledNorm::forward(const Images& input, size_t images, Pass pass) {
     norm_.gather(batch_mean_, batch_variance_, rows);
   }
   const PoolPlaces places{output_.shape().row_floats(), output_.shape().image_floats()};
-  neural_kernels().norm_pool(pool(input, images), places, output_.row(0, 0));
+  NormPool pooled = pool(input, images);
+  if (pass == Pass::kPrediction) pooled.chosen = nullptr;  // no way back will ask for them
+  neural_kernels().norm_pool(pooled, places, output_.row(0, 0));
 }
 
 void PooledNorm::backward(const Images& input, size_t images, Images* input_gradient) {
