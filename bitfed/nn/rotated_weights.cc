@@ -48,10 +48,6 @@ Surrogate surrogate_of_weights(double part) {
   return {static_cast<float>(t), static_cast<float>(std::max(1 / t, 1.0))};
 }
 
-Surrogate surrogate_of_activations(double part) {
-  return {std::max(surrogate_of_weights(part).t, 1.0f), 1};
-}
-
 RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptions& options,
                                const std::string& name)
     : inputs_(inputs),

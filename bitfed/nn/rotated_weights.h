@@ -7,10 +7,9 @@
 
 namespace bitfed {
 
-// The surrogate of the sign after a part of all rounds and epochs, from 0 to 1. Of weights: t from 0.01 to
-// 10, k = max(1 / t, 1); of activations: t not below 1, k = 1.
+// The surrogate of the weights' sign after a part of all rounds and epochs, from 0 to 1: t from 0.01 to 10,
+// k = max(1 / t, 1).
 Surrogate surrogate_of_weights(double part);
-Surrogate surrogate_of_activations(double part);
 
 // Who sets R right: clients at the start of every epoch, from what the server averaged; the same, from the
 // orthogonal matrices nearest to that; or the server alone, and clients leave it as it is.
@@ -35,7 +34,7 @@ class RotatedWeights {
   std::vector<Parameter*> parameters();
   void start(RandomStream random);
   void begin_round();                                // the server's weights are the present ones
-  void begin_epoch(size_t iterations, double part);  // turns R toward the weights; part as for surrogates
+  void begin_epoch(size_t iterations, double part);  // turns R toward the weights; part as for the surrogate
   void end_round();                                  // w_local becomes the fused weights
 
   // The signs, a row a filter.

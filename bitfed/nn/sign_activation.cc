@@ -72,7 +72,7 @@ void SignActivation::backward(const Images& input, size_t images, Images* input_
   const size_t count = step * input.shape().image_floats();
   for (size_t first = 0; first < images; first += step) {
     neural_kernels().sign_back({input.row(first, 0), count, means_[first], inverse_deviations_[first],
-                                surrogate_, output_gradient_.row(first, 0), input_gradient->row(first, 0)});
+                                kSurrogate, output_gradient_.row(first, 0), input_gradient->row(first, 0)});
   }
 }
 

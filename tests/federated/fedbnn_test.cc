@@ -84,6 +84,26 @@ TEST(FedBnnTest, WhatIsSent) {
   EXPECT_TRUE(without.has("blocks.0.convolution.theta"));
 }
 
+// Clients begin every round with the lambda and beta that the server started with: averaged, they drift to
+// where nothing is learned any more.
+TEST(FedBnnTest, LambdaAndBetaBeginAnewInEveryRound) {
+  const auto method = hand_made::method_of(kRecipe, some_images(0), 3);
+  const auto server = method->make_server();
+  const auto number = [&](uint32_t round, const char* name) {
+    return server->broadcast(round).values<float>(name, {1, 1})[0];
+  };
+  for (uint32_t client = 0; client < 3; ++client) {
+    const State upload =
+        method->make_client()->train(server->broadcast(1), some_images(10 + 7 * client), context_of(client));
+    EXPECT_FALSE(upload.has("blocks.0.convolution.lambda"));
+    EXPECT_FALSE(upload.has("blocks.3.convolution.gamma"));
+    server->accept(client, upload);
+  }
+  server->finish_round(1);
+  EXPECT_EQ(number(2, "blocks.0.convolution.lambda"), 0.9f);
+  EXPECT_EQ(number(2, "blocks.3.convolution.gamma"), 0.1f);
+}
+
 // The largest number of R'R - I.
 double off_orthogonal(const std::vector<float>& r, size_t size) {
   double most = 0;

@@ -22,6 +22,11 @@ bool is_rotation(const Parameter& parameter) {
   return parameter.name.ends_with(".r1") || parameter.name.ends_with(".r2");
 }
 
+// What a layer's lambda and beta are learned by.
+bool is_blend(const Parameter& parameter) {
+  return parameter.name.ends_with(".lambda") || parameter.name.ends_with(".gamma");
+}
+
 // Turns R toward the weights, as a client does at the start of an epoch.
 void rotate_at_server(const NetworkSpec& spec, RotatedOptions options, NetworkParameters* parameters) {
   options.rotation = RotationBy::kClient;
@@ -53,17 +58,23 @@ std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
     network.begin_round();
     return std::make_unique<NetworkModel>(spec, network.deployed());
   };
-  if (options.rotation == RotationBy::kServer) {
-    method.sends = [](const Parameter& parameter) { return !is_rotation(parameter); };
+  const bool server_rotates = options.rotation == RotationBy::kServer;
+  // The server keeps the blend that it started with, so that clients learn theirs anew in every round.
+  method.sends = [server_rotates](const Parameter& parameter) {
+    return !is_blend(parameter) && !(server_rotates && is_rotation(parameter));
+  };
+  if (server_rotates) {
     method.settle = [spec = method.spec, options](NetworkParameters* parameters) {
       rotate_at_server(spec, options, parameters);
     };
   }
   method.notes = {
       "one rotation for all filters of a layer, each filter turned by itself; the paper's text turns the "
-      "layer "
-      "as one vector",
+      "layer as one vector",
+      "the slope of activations stays at t = 1; the paper has one surrogate for weights and activations",
       "the accuracy is that of the binary network as it is deployed; its first layer takes real inputs"};
+  if (options.lambda || options.beta)
+    method.notes.emplace_back("clients learn lambda and beta anew in every round; the paper averages them");
   return make_network_method(context, std::move(method));
 }
 
