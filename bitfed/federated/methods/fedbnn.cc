@@ -74,7 +74,8 @@ std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
       "the slope of activations stays at t = 1; the paper has one surrogate for weights and activations",
       "the accuracy is that of the binary network as it is deployed; its first layer takes real inputs"};
   if (options.lambda || options.beta)
-    method.notes.emplace_back("clients learn lambda and beta anew in every round; the paper averages them");
+    method.notes.emplace_back(
+        "clients learn lambda and beta anew in every round; the paper averages all that is learned");
   return make_network_method(context, std::move(method));
 }
 
