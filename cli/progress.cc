@@ -32,7 +32,7 @@ std::string short_duration(double seconds) {
 }
 
 Progress::Progress(ProgressOptions options)
-    : options_(std::move(options)), terminal_(isatty(STDERR_FILENO) != 0) {}
+    : options_(std::move(options)), terminal_(isatty(STDERR_FILENO) != 0), last_drawn_(Clock::now()) {}
 
 Progress::~Progress() {
   if (bar_shown_) fmt::print(stderr, "\r\033[K");
@@ -50,19 +50,22 @@ void Progress::show(const Event& event) {
                      event["method"].get<std::string>(), event["dataset"].get<std::string>(),
                      event["partition"].get<std::string>(), event["train_samples"].get<uint64_t>()));
   } else if (kind == "round-started") {
+    const bool is_first = !round_;
     round_ = event["round"];
     clients_in_round_ = event["clients"].size();
     finished_ = 0;
-    at_hand_ = 0;
     running_.clear();
-    round_start_ = last_drawn_ = Clock::now();
+    if (is_first) {
+      start_ = Clock::now();
+      at_hand_ = rounds_done();  // a resumed run begins in the middle
+    }
   } else if (kind == "client-progress") {
     running_[event["client"]] = event["fraction"];
     draw();
   } else if (kind == "client-finished") {
     running_.erase(event["client"].get<uint64_t>());
     ++finished_;
-    if (event["origin"] != "trained") ++at_hand_;
+    if (event["origin"] != "trained" && *round_ > 0) at_hand_ += 1 / static_cast<double>(clients_in_round_);
     if (rounds_ == 1 && event["origin"] == "trained" && !is_one_of_many()) {
       line(fmt::format("client {} sent {} after {} samples, {:.1f} s of one core",
                        event["client"].get<uint64_t>(), kilobytes(event["upload_bytes"]),
@@ -79,34 +82,33 @@ void Progress::show(const Event& event) {
   }
 }
 
-double Progress::fraction() const {
+double Progress::fraction_of_round() const {
   double done = static_cast<double>(finished_);
   for (const auto& [client, part] : running_) done += part;
   return clients_in_round_ == 0 ? 1 : std::min(1.0, done / static_cast<double>(clients_in_round_));
 }
 
+double Progress::rounds_done() const {
+  // A round 0 counts as none.
+  return *round_ > 0 ? static_cast<double>(*round_ - 1) + fraction_of_round() : 0;
+}
+
 std::string Progress::time_left() const {
-  const double done = fraction();
-  const double at_hand =
-      static_cast<double>(at_hand_) / static_cast<double>(std::max<size_t>(1, clients_in_round_));
-  if (is_one_of_many()) {
-    // A round 0 counts as none.
-    const double before = round_ > 0 ? static_cast<double>(round_ - 1) : 0;
-    const auto rounds = static_cast<double>(rounds_);
-    return options_.time_left((before + done) / rounds, at_hand / rounds);
-  }
-  const double elapsed = std::chrono::duration<double>(Clock::now() - round_start_).count();
-  const double speed = (done - at_hand) / std::max(elapsed, 1e-3);
-  return speed > 0 && elapsed > 1 ? fmt::format(", {} left", short_duration((1 - done) / speed)) : "";
+  const double done = rounds_done();
+  const auto rounds = static_cast<double>(rounds_);
+  if (is_one_of_many()) return options_.time_left(done / rounds, at_hand_ / rounds);
+  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  const double speed = (done - at_hand_) / std::max(elapsed, 1e-3);
+  return speed > 0 && elapsed > 1 ? fmt::format(", {} left", short_duration((rounds - done) / speed)) : "";
 }
 
 std::string Progress::bar() const {
   const size_t width = is_one_of_many() ? 16 : 30;
-  const double done = fraction();
+  const double done = fraction_of_round();
   const auto full = static_cast<size_t>(done * static_cast<double>(width));
   std::string cells;
   for (size_t i = 0; i < width; ++i) cells += i < full ? "█" : "░";
-  const std::string where = rounds_ > 1 ? fmt::format("round {}/{} ", round_, rounds_) : "";
+  const std::string where = rounds_ > 1 ? fmt::format("round {}/{} ", *round_, rounds_) : "";
   return fmt::format("{}{}{} {:3.0f} %  {}/{} clients{}", options_.label, where, cells, 100 * done, finished_,
                      clients_in_round_, time_left());
 }

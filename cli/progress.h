@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "bitfed/federated/events.h"
@@ -34,19 +35,20 @@ class Progress {
   void line(const std::string& text);
   std::string bar() const;
   std::string time_left() const;
-  double fraction() const;  // of the round
+  double fraction_of_round() const;
+  double rounds_done() const;
   bool is_one_of_many() const { return options_.time_left != nullptr; }
 
   ProgressOptions options_;
   bool terminal_;
   bool bar_shown_ = false;
-  std::chrono::steady_clock::time_point round_start_;
+  std::chrono::steady_clock::time_point start_;  // of the first round
   std::chrono::steady_clock::time_point last_drawn_;
   uint64_t rounds_ = 1;
-  uint64_t round_ = 0;
+  std::optional<uint64_t> round_;
   size_t clients_in_round_ = 0;
   size_t finished_ = 0;
-  size_t at_hand_ = 0;                  // of those, not trained just now: they say nothing of the speed
+  double at_hand_ = 0;                  // rounds, not trained just now: they say nothing of the speed
   std::map<uint64_t, double> running_;  // client -> fraction done
 };
 

@@ -99,6 +99,9 @@ grep -q '^clauses = 4$' set/recipe.toml
 [ "$(field out clients)" = 4 ] || fail "one client a person"
 "$program" run fedtm.toml --quiet --json --out rounds >out
 [ "$(grep -c round-finished rounds/events.jsonl)" = 4 ] || fail "four rounds"
+# On a terminal, rounds that are shorter than the time between two drawings of the bar.
+script -qec "'$program' run people.toml --set rounds=4000 --out short-rounds" /dev/null >out
+expect 'round [0-9]*/4000 .*/3 clients' out
 
 echo "-- report"
 "$program" report run-a >out
