@@ -8,6 +8,11 @@
 #include "bitfed/base/names.h"
 #include "bitfed/bits/isa/units.h"
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 namespace bitfed {
 namespace {
 
@@ -23,6 +28,22 @@ const Kernels* find(std::string_view name) {
                     suggestion(name, names));
 }
 
+#if defined(__x86_64__)
+// Tiles are large: Linux keeps them for a process only once it has asked for them.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long kAskForState = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr long kTileData = 18;
+  static const bool granted = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("amx-tile") &&
+                              __builtin_cpu_supports("amx-int8") &&
+                              syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+  return granted;
+#else
+  return false;
+#endif
+}
+#endif
+
 }  // namespace
 
 std::vector<const Kernels*> supported_kernels() {
@@ -35,6 +56,7 @@ std::vector<const Kernels*> supported_kernels() {
       __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512vnni") &&
       __builtin_cpu_supports("bmi2")) {
     tables.push_back(&isa::avx512_kernels());
+    if (may_use_tiles()) tables.push_back(&isa::amx_kernels());
   }
 #elif defined(__aarch64__)
   tables.push_back(&isa::neon_kernels());

@@ -8,7 +8,6 @@ BatchNorm::BatchNorm(size_t batch, const ImageShape& input, Activation activatio
     : Layer(batch, input),
       activation_(activation),
       norm_(input.used_channels(), name),
-      normal_(batch, input),
       batch_mean_(input.channels),
       batch_variance_(input.channels),
       inverse_deviation_(input.channels),
@@ -28,18 +27,19 @@ void BatchNorm::forward(const Images& input, size_t images, Pass pass) {
   }
   neural_kernels().norm_forward({input.data(), rows, shape.channels, norm_.scale.values.row(0),
                                  norm_.shift.values.row(0), NormParameters::kEpsilon, activation_,
-                                 normal_.data(), output_.data(), batch_mean_.data(), batch_variance_.data(),
+                                 output_.data(), batch_mean_.data(), batch_variance_.data(),
                                  inverse_deviation_.data()});
   norm_.gather(batch_mean_, batch_variance_, rows);
 }
 
-void BatchNorm::backward(const Images& /*input*/, size_t images, Images* input_gradient) {
+void BatchNorm::backward(const Images& input, size_t images, Images* input_gradient) {
   const ImageShape& shape = output_.shape();
   float* gradient = output_gradient_.data();
-  neural_kernels().norm_backward(
-      {gradient, images * shape.pixels(), shape.channels, normal_.data(), norm_.scale.values.row(0),
-       norm_.shift.values.row(0), inverse_deviation_.data(), activation_, norm_.scale.gradient.row(0),
-       norm_.shift.gradient.row(0), input_gradient == nullptr ? gradient : input_gradient->data()});
+  neural_kernels().norm_backward({gradient, images * shape.pixels(), shape.channels, input.data(),
+                                  batch_mean_.data(), inverse_deviation_.data(), norm_.scale.values.row(0),
+                                  norm_.shift.values.row(0), activation_, norm_.scale.gradient.row(0),
+                                  norm_.shift.gradient.row(0),
+                                  input_gradient == nullptr ? gradient : input_gradient->data()});
 }
 
 }  // namespace bitfed

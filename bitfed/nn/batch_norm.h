@@ -17,7 +17,6 @@ class BatchNorm : public Layer {
  private:
   Activation activation_;
   NormParameters norm_;
-  Images normal_;
   Floats batch_mean_, batch_variance_, inverse_deviation_;
   Floats factor_, offset_;  // of prediction
 };

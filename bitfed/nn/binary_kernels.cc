@@ -11,7 +11,7 @@ namespace {
 
 const BinaryKernels& table_named(std::string_view name) {
 #if defined(__x86_64__)
-  if (name == "avx512") return isa::avx512_binary_kernels();
+  if (name == "avx512" || name == "amx") return isa::avx512_binary_kernels();
   if (name == "avx2") return isa::avx2_binary_kernels();
 #elif defined(__aarch64__)
   if (name == "neon") return isa::neon_binary_kernels();
@@ -28,7 +28,10 @@ const BinaryKernels& binary_kernels() {
 
 std::vector<const BinaryKernels*> supported_binary_kernels() {
   std::vector<const BinaryKernels*> tables;
-  for (const Kernels* table : supported_kernels()) tables.push_back(&table_named(table->name));
+  for (const Kernels* level : supported_kernels()) {
+    const BinaryKernels& table = table_named(level->name);
+    if (tables.empty() || tables.back() != &table) tables.push_back(&table);
+  }
   return tables;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 const NeuralKernels& table_named(std::string_view name) {
 #if defined(__x86_64__)
-  if (name == "avx512") return isa::avx512_neural_kernels();
+  if (name == "avx512" || name == "amx") return isa::avx512_neural_kernels();
   if (name == "avx2") return isa::avx2_neural_kernels();
 #elif defined(__aarch64__)
   if (name == "neon") return isa::neon_neural_kernels();
@@ -28,8 +28,18 @@ const NeuralKernels& neural_kernels() {
 
 std::vector<const NeuralKernels*> supported_neural_kernels() {
   std::vector<const NeuralKernels*> tables;
-  for (const Kernels* table : supported_kernels()) tables.push_back(&table_named(table->name));
+  for (const Kernels* level : supported_kernels()) {
+    const NeuralKernels& table = table_named(level->name);
+    if (tables.empty() || tables.back() != &table) tables.push_back(&table);
+  }
   return tables;
+}
+
+const TileKernels* tile_kernels() {
+#if defined(__x86_64__)
+  if (kernels().name == std::string_view("amx")) return &isa::amx_tile_kernels();
+#endif
+  return nullptr;
 }
 
 }  // namespace bitfed

@@ -63,7 +63,6 @@ struct NormForward {
   const float* shift;
   float epsilon;
   Activation activation;
-  float* normal;
   float* out;
   float* mean;
   float* variance;
@@ -74,13 +73,14 @@ struct NormForward {
 // (straight through) and a hardtanh let gradients pass where their argument is within ±1, a ReLU where it is
 // above 0.
 struct NormBackward {
-  float* gradient;  // of out; is overwritten
+  const float* gradient;  // of out
   size_t rows;
   size_t columns;  // padded; also the stride
-  const float* normal;
+  const float* x;
+  const float* mean;
+  const float* inverse_deviation;
   const float* scale;
   const float* shift;
-  const float* inverse_deviation;
   Activation activation;
   float* scale_gradient;
   float* shift_gradient;
@@ -161,12 +161,13 @@ struct PairSum {
   size_t a_stride;
   const int16_t* b;
   size_t pairs;
-  float* c;
+  float* c = nullptr;
   size_t c_stride;
   size_t rows;
   size_t columns;  // padded
-  float factor;
+  float factor = 1;
   bool adds;
+  int32_t* whole_c = nullptr;  // if given it receives the sums instead, without the factor
 };
 
 // A sign's surrogate on the way back, F'(x) = max(k (sqrt(2) t - t^2 |x|), 0).

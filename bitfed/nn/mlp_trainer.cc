@@ -35,7 +35,7 @@ MlpTrainer::Layer MlpTrainer::make_layer(size_t index, size_t batch) const {
   layer.used = Floats(layer.in * layer.stride);
   std::fill_n(layer.ones.data(), layer.ones.size(), 1.0f);
   if (index > 0) layer.transposed = Matrix(layer.stride, layer.in);
-  layer.sums = layer.normal = layer.activations = layer.gradient = Matrix(batch, layer.out);
+  layer.sums = layer.activations = layer.gradient = Matrix(batch, layer.out);
   return layer;
 }
 
@@ -93,7 +93,7 @@ void MlpTrainer::forward(size_t rows) {
     kernels.multiply({input->values.data(), input->stride, 1, weights, layer.stride, layer.sums.values.data(),
                       layer.stride, rows, layer.stride, layer.in});
     kernels.norm_forward({layer.sums.values.data(), rows, layer.stride, layer.ones.data(),
-                          layer.shift.values.data(), kNormEpsilon, activation(i), layer.normal.values.data(),
+                          layer.shift.values.data(), kNormEpsilon, activation(i),
                           layer.activations.values.data(), layer.batch_mean.data(),
                           layer.batch_variance.data(), layer.inverse_deviation.data()});
     if (rows > 1) {
@@ -113,9 +113,9 @@ void MlpTrainer::backward(size_t rows) {
   float* gradient = layers_.back().activations.values.data();
   for (size_t i = layers_.size(); i-- > 0;) {
     Layer& layer = layers_[i];
-    kernels.norm_backward({gradient, rows, layer.stride, layer.normal.values.data(), layer.ones.data(),
-                           layer.shift.values.data(), layer.inverse_deviation.data(), activation(i),
-                           layer.unused.data(), layer.shift.gradient.data(), gradient});
+    kernels.norm_backward({gradient, rows, layer.stride, layer.sums.values.data(), layer.batch_mean.data(),
+                           layer.inverse_deviation.data(), layer.ones.data(), layer.shift.values.data(),
+                           activation(i), layer.unused.data(), layer.shift.gradient.data(), gradient});
     const Matrix& input = i == 0 ? inputs_ : layers_[i - 1].activations;
     kernels.multiply({input.values.data(), 1, input.stride, gradient, layer.stride,
                       layer.weights.gradient.data(), layer.stride, layer.in, layer.stride, rows});

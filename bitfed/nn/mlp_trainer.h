@@ -49,7 +49,7 @@ class MlpTrainer {
     Floats used;            // the weights as they multiply: signs where binary
     Matrix transposed;      // the same, for the way back; not of the first layer
     Floats batch_mean, batch_variance, inverse_deviation;
-    Matrix sums, normal, activations, gradient;  // a row a sample
+    Matrix sums, activations, gradient;  // a row a sample
   };
 
   Layer make_layer(size_t index, size_t batch) const;

@@ -166,8 +166,9 @@ const Matrix& RotatedWeights::forward() {
       const float alpha = std::fabs(std::sin(theta_.values.row(0)[f]));
       kernels.blend_filter({standard_.filter(f), turned_.filter(f), server_standard_.filter(f), alpha, beta(),
                             count, blended_.filter(f)});
-      kernels.signs(blended_.filter(f), count, 0, scratch_.data());
-      compact(scratch_.data(), blended_, signs_.row(f));
+      float* signs = blended_.is_padded() ? scratch_.data() : signs_.row(f);
+      kernels.signs(blended_.filter(f), count, 0, signs);
+      if (blended_.is_padded()) compact(signs, blended_, signs_.row(f));
     }
   });
   return signs_;
@@ -175,12 +176,15 @@ const Matrix& RotatedWeights::forward() {
 
 void RotatedWeights::backward_to_blend(size_t f, const float* gradient, float* of_beta) {
   const float theta = theta_.values.row(0)[f];
-  expand(gradient, gradient_, gradient_.filter(f));
+  if (gradient_.is_padded()) {
+    expand(gradient, gradient_, gradient_.filter(f));
+    gradient = gradient_.filter(f);
+  }
   FilterBlendBackward blend{
       {standard_.filter(f), turned_.filter(f), server_standard_.filter(f), std::fabs(std::sin(theta)), beta(),
        standard_.filter_floats(), blended_.filter(f)},
       surrogate_,
-      gradient_.filter(f),
+      gradient,
       kept_.filter(f),
       turned_gradient_.filter(f),
       0,
@@ -191,11 +195,21 @@ void RotatedWeights::backward_to_blend(size_t f, const float* gradient, float* o
 }
 
 void RotatedWeights::backward_to_weights(size_t f, float* of_lambda) {
-  FilterFuseBackward fuse{standard_.filter(f),    kept_.filter(f), gradient_.filter(f),       local(f),
-                          server_.filter(f),      mask_.data(),    standard_.filter_floats(), inputs_,
-                          inverse_deviations_[f], lambda(),        scratch_.data(),           0};
+  float* to = standard_.is_padded() ? scratch_.data() : weights_.gradient.row(f);
+  FilterFuseBackward fuse{standard_.filter(f),
+                          kept_.filter(f),
+                          gradient_.filter(f),
+                          local(f),
+                          server_.filter(f),
+                          mask_.data(),
+                          standard_.filter_floats(),
+                          inputs_,
+                          inverse_deviations_[f],
+                          lambda(),
+                          to,
+                          0};
   neural_kernels().fuse_filter_back(&fuse);
-  compact(scratch_.data(), standard_, weights_.gradient.row(f));
+  if (standard_.is_padded()) compact(to, standard_, weights_.gradient.row(f));
   *of_lambda += fuse.of_lambda;
 }
 

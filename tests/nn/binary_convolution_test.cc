@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -129,6 +130,27 @@ TEST(BinaryConvolutionTest, AgreesWithPlainLoops) {
 
 TEST(BinaryConvolutionTest, GradientsAreRoundedToSixteenBits) {
   expect_plain_loops(kCases, Gradients::kAny);
+}
+
+// Sums are whole numbers before they are floats: their order does not show.
+TEST(BinaryConvolutionTest, AllInstructionSetsGiveTheSameBits) {
+  for (const Case& c :
+       {Case{5, 14, 14, 32, 64, 3, 1}, Case{64, 9, 9, 16, 16, 3, 1}, Case{7, 8, 6, 48, 80, 3, 2}}) {
+    force_kernels("scalar");
+    const Tried plain = run(c, Gradients::kAny);
+    for (const Kernels* table : supported_kernels()) {
+      force_kernels(table->name);
+      const Tried tried = run(c, Gradients::kAny);
+      const size_t weights = tried.weight_gradient.values.size();
+      EXPECT_TRUE(std::equal(plain.weight_gradient.row(0), plain.weight_gradient.row(0) + weights,
+                             tried.weight_gradient.row(0)))
+          << table->name;
+      const size_t pixels = c.images * tried.input_gradient.shape().image_floats();
+      EXPECT_TRUE(std::equal(plain.input_gradient.data(), plain.input_gradient.data() + pixels,
+                             tried.input_gradient.data()))
+          << table->name;
+    }
+  }
 }
 
 TEST(BinaryConvolutionTest, NoGradientGivesNoGradient) {

@@ -108,17 +108,19 @@ TEST(NeuralKernelsTest, SwappedStepsMultiplyTheTransposed) {
 }
 
 struct Norm {
-  Matrix normal, out;
+  Matrix out;
   Floats mean, variance, inverse;
+
+  float normal(const Matrix& x, size_t row, size_t column) const {
+    return (x.row(row)[column] - mean[column]) * inverse[column];
+  }
 };
 
 Norm forward(const NeuralKernels& table, const Matrix& x, const Floats& scale, const Floats& shift,
              Activation activation) {
-  Norm norm{Matrix(x.rows, x.columns), Matrix(x.rows, x.columns), Floats(x.columns), Floats(x.columns),
-            Floats(x.columns)};
+  Norm norm{Matrix(x.rows, x.columns), Floats(x.columns), Floats(x.columns), Floats(x.columns)};
   table.norm_forward({x.values.data(), x.rows, x.stride, scale.data(), shift.data(), 1e-3f, activation,
-                      norm.normal.values.data(), norm.out.values.data(), norm.mean.data(),
-                      norm.variance.data(), norm.inverse.data()});
+                      norm.out.values.data(), norm.mean.data(), norm.variance.data(), norm.inverse.data()});
   return norm;
 }
 
@@ -142,13 +144,13 @@ TEST(NeuralKernelsTest, BatchNormByHand) {
     const Norm norm = forward(*table, x, ones(1), shift, Activation::kSign);
     EXPECT_FLOAT_EQ(norm.mean[0], 1.5f);
     EXPECT_FLOAT_EQ(norm.variance[0], 1.25f);
-    EXPECT_FLOAT_EQ(norm.normal.row(0)[0], static_cast<float>(-1.5 / std::sqrt(1.251)));
+    EXPECT_FLOAT_EQ(norm.normal(x, 0, 0), static_cast<float>(-1.5 / std::sqrt(1.251)));
     EXPECT_EQ(norm.out.row(1)[0], -1);  // -0.447 + 0.25
     EXPECT_EQ(norm.out.row(2)[0], 1);
     EXPECT_FLOAT_EQ(forward(*table, x, ones(1), shift, Activation::kRelu).out.row(1)[0], 0);
     const Norm clipped = forward(*table, x, ones(1), shift, Activation::kHardtanh);
     EXPECT_FLOAT_EQ(clipped.out.row(0)[0], -1);  // -1.34 + 0.25
-    EXPECT_FLOAT_EQ(clipped.out.row(1)[0], clipped.normal.row(1)[0] + 0.25f);
+    EXPECT_FLOAT_EQ(clipped.out.row(1)[0], clipped.normal(x, 1, 0) + 0.25f);
     EXPECT_FLOAT_EQ(clipped.out.row(3)[0], 1);
   }
 }
@@ -158,7 +160,7 @@ TEST(NeuralKernelsTest, ABatchOfOneIsItsOwnMean) {
   for (const NeuralKernels* table : supported_neural_kernels()) {
     const Norm norm = forward(*table, x, ones(20), shifts(20), Activation::kNone);
     for (size_t c = 0; c < 20; ++c) {
-      EXPECT_EQ(norm.normal.row(0)[c], 0);
+      EXPECT_EQ(norm.normal(x, 0, c), 0);
       EXPECT_EQ(norm.variance[c], 0);
     }
   }
@@ -209,8 +211,8 @@ TEST(NeuralKernelsTest, GradientOfBatchNormAgreesWithCentralDifferences) {
         Matrix gradient = weights;
         Floats scale_gradient(columns);
         Floats shift_gradient(columns);
-        table->norm_backward({gradient.values.data(), rows, gradient.stride, norm.normal.values.data(),
-                              scale.data(), shift.data(), norm.inverse.data(), activation,
+        table->norm_backward({gradient.values.data(), rows, gradient.stride, x.values.data(),
+                              norm.mean.data(), norm.inverse.data(), scale.data(), shift.data(), activation,
                               scale_gradient.data(), shift_gradient.data(), gradient.values.data()});
         for (size_t i = 0; i < values.size(); ++i) {
           const double step = 1e-5;
@@ -230,7 +232,7 @@ TEST(NeuralKernelsTest, GradientOfBatchNormAgreesWithCentralDifferences) {
           for (size_t r = 0; r < rows; ++r) {
             const bool cut = activation == Activation::kRelu && norm.out.row(r)[c] <= 0;
             expected += cut ? 0 : weights.row(r)[c];
-            of_scale += cut ? 0 : weights.row(r)[c] * norm.normal.row(r)[c];
+            of_scale += cut ? 0 : weights.row(r)[c] * norm.normal(x, r, c);
           }
           EXPECT_NEAR(shift_gradient[c], expected, 1e-4);
           EXPECT_NEAR(scale_gradient[c], of_scale, 1e-4);
@@ -242,22 +244,20 @@ TEST(NeuralKernelsTest, GradientOfBatchNormAgreesWithCentralDifferences) {
 
 // A sign has no slope: the gradient passes straight through where the input is within ±1, ends included.
 TEST(NeuralKernelsTest, GradientOfTheSignPassesWithinOne) {
-  Matrix normal(5, 1);
+  Matrix x(5, 1);
   const float inputs[] = {-1.5f, -1.0f, 0.0f, 1.0f, 1.0001f};
   Matrix gradient(5, 1);
   for (size_t r = 0; r < 5; ++r) {
-    normal.row(r)[0] = inputs[r];
+    x.row(r)[0] = inputs[r];
     gradient.row(r)[0] = 1;
   }
-  Floats shift(1);
-  Floats inverse(1);
-  inverse[0] = 1;
+  const Floats none(1);
   for (const NeuralKernels* table : supported_neural_kernels()) {
     Matrix copy = gradient;
     Floats unused(1);
     Floats shift_gradient(1);
-    table->norm_backward({copy.values.data(), 5, copy.stride, normal.values.data(), ones(1).data(),
-                          shift.data(), inverse.data(), Activation::kSign, unused.data(),
+    table->norm_backward({copy.values.data(), 5, copy.stride, x.values.data(), none.data(), ones(1).data(),
+                          ones(1).data(), none.data(), Activation::kSign, unused.data(),
                           shift_gradient.data(), copy.values.data()});
     EXPECT_EQ(shift_gradient[0], 3) << table->name;
   }
@@ -427,8 +427,8 @@ TEST(NeuralKernelsTest, AllUnitsGiveTheSameBits) {
       Matrix gradient = random_matrix(29, 70, "gradient");
       Floats scale_gradient(70);
       Floats shift_gradient(70);
-      table.norm_backward({gradient.values.data(), 29, gradient.stride, norm.normal.values.data(),
-                           shift.data(), shift.data(), norm.inverse.data(), activation, scale_gradient.data(),
+      table.norm_backward({gradient.values.data(), 29, gradient.stride, x.values.data(), norm.mean.data(),
+                           norm.inverse.data(), shift.data(), shift.data(), activation, scale_gradient.data(),
                            shift_gradient.data(), gradient.values.data()});
       return gradient.values;
     });

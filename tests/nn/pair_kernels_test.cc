@@ -86,9 +86,19 @@ TEST(PairKernelsTest, SumsAreThoseOfPlainLoops) {
     const Shorts b = random_shorts(kPairs * 2 * columns, 3000, "b");
     for (const NeuralKernels* table : supported_neural_kernels()) {
       Matrix c(kRows, columns);
+      Aligned<int32_t> whole(kRows * columns);
       for (const bool adds : {false, true}) {
         table->sum_pairs(
             {a.data(), kStride, b.data(), kPairs, c.row(0), columns, kRows, columns, 0.5f, adds});
+        table->sum_pairs({.a = a.data(),
+                          .a_stride = kStride,
+                          .b = b.data(),
+                          .pairs = kPairs,
+                          .c_stride = columns,
+                          .rows = kRows,
+                          .columns = columns,
+                          .adds = adds,
+                          .whole_c = whole.data()});
       }
       for (size_t r = 0; r < kRows; ++r) {
         for (size_t n = 0; n < columns; ++n) {
@@ -98,6 +108,7 @@ TEST(PairKernelsTest, SumsAreThoseOfPlainLoops) {
               sum += int64_t{a[k * kStride + 2 * r + which]} * b[(k * columns + n) * 2 + which];
           }
           ASSERT_EQ(c.row(r)[n], static_cast<float>(sum)) << table->name << " " << columns;
+          ASSERT_EQ(whole[r * columns + n], 2 * sum) << table->name << " " << columns;
         }
       }
     }

@@ -169,13 +169,20 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
   return changed != 0;
 }
 
-constexpr Kernels kTable = {
-    "avx512",   count_bits, differing_bits, squared_distance, select_bit,  match_clauses<Block>,
-    sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16, step_automata};
+constexpr Kernels table(const char* name) {
+  return {name,       count_bits, differing_bits, squared_distance, select_bit,  match_clauses<Block>,
+          sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16, step_automata};
+}
 
 }  // namespace
 
 const Kernels& avx512_kernels() {
+  static constexpr Kernels kTable = table("avx512");
+  return kTable;
+}
+
+const Kernels& amx_kernels() {
+  static constexpr Kernels kTable = table("amx");
   return kTable;
 }
 

@@ -97,6 +97,14 @@ struct Pairs {
 inline Pairs no_sums() {
   return {_mm256_setzero_si256(), _mm256_setzero_si256()};
 }
+inline Pairs load_sums(const int32_t* p) {
+  return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
+          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 8))};
+}
+inline void store_sums(int32_t* p, Pairs sums) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), sums.a);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), sums.b);
+}
 inline Pairs load_pairs(const int16_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)),
           _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + 16))};

@@ -91,6 +91,12 @@ struct Pairs {
 inline Pairs no_sums() {
   return {_mm512_setzero_si512()};
 }
+inline Pairs load_sums(const int32_t* p) {
+  return {_mm512_loadu_si512(p)};
+}
+inline void store_sums(int32_t* p, Pairs sums) {
+  _mm512_storeu_si512(p, sums.v);
+}
 inline Pairs load_pairs(const int16_t* p) {
   return {_mm512_loadu_si512(p)};
 }

@@ -13,6 +13,14 @@ struct PairTile {
     }
   }
 
+  void take(const int32_t* c, size_t stride) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = load_sums(c + r * stride + v * kLanes);
+    }
+  }
+
   void add(const int16_t* const (&a)[kRows], size_t at, const int16_t* b) {
     Pairs line[kVectors];
 #pragma GCC unroll 16
@@ -34,6 +42,14 @@ struct PairTile {
         const Lanes value = floats_of(sums[r][v]) * all(factor);
         store(to, adds ? load(to) + value : value);
       }
+    }
+  }
+
+  void put_whole(int32_t* c, size_t stride) const {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int v = 0; v < kVectors; ++v) store_sums(c + r * stride + v * kLanes, sums[r][v]);
     }
   }
 
@@ -67,13 +83,19 @@ inline void pair_tile(const PairProduct& p, size_t row, size_t column) {
 template <int kRows, int kVectors>
 inline void pair_tile(const PairSum& p, size_t row, size_t column) {
   PairTile<kRows, kVectors> tile;
-  tile.clear();
+  const size_t at = row * p.c_stride + column;
+  if (p.whole_c != nullptr && p.adds) {
+    tile.take(p.whole_c + at, p.c_stride);
+  } else {
+    tile.clear();
+  }
   const int16_t* a[kRows];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) a[r] = p.a + 2 * (row + r);
   const int16_t* b = p.b + 2 * column;
   for (size_t k = 0; k < p.pairs; ++k, b += 2 * p.columns) tile.add(a, k * p.a_stride, b);
-  tile.put(p.c + row * p.c_stride + column, p.c_stride, p.factor, p.adds);
+  if (p.whole_c != nullptr) return tile.put_whole(p.whole_c + at, p.c_stride);
+  tile.put(p.c + at, p.c_stride, p.factor, p.adds);
 }
 
 template <int kRows, int kVectors, typename Product>
@@ -116,14 +138,26 @@ inline Lanes magnitude(Lanes x) {
 }
 
 float largest_magnitude(const float* x, size_t count) {
-  Lanes largest = all(0.0f);
-  Lanes nothing = all(0.0f);  // unless a number is not finite, which a maximum may pass over
-  for (size_t i = 0; i < count; i += kLanes) {
+  constexpr size_t kChains = 4;  // side by side, to hide their latency
+  Lanes largest[kChains];
+  Lanes nothing[kChains];  // unless a number is not finite, which a maximum may pass over
+  for (size_t chain = 0; chain < kChains; ++chain) largest[chain] = nothing[chain] = all(0.0f);
+  const auto take = [&](size_t chain, size_t i) {
     const Lanes number = load(x + i);
-    largest = larger(magnitude(number), largest);
-    nothing = fma(number, all(0.0f), nothing);
+    largest[chain] = larger(magnitude(number), largest[chain]);
+    nothing[chain] = fma(number, all(0.0f), nothing[chain]);
+  };
+  size_t i = 0;
+  for (; i + kChains * kLanes <= count; i += kChains * kLanes) {
+#pragma GCC unroll 4
+    for (size_t chain = 0; chain < kChains; ++chain) take(chain, i + chain * kLanes);
   }
-  return largest_of(largest) + sum_of(nothing);
+  for (; i < count; i += kLanes) take(0, i);
+  for (size_t chain = 1; chain < kChains; ++chain) {
+    largest[0] = larger(largest[0], largest[chain]);
+    nothing[0] = nothing[0] + nothing[chain];
+  }
+  return largest_of(largest[0]) + sum_of(nothing[0]);
 }
 
 void quantise(const float* x, size_t count, float factor, int16_t* out) {

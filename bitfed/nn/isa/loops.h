@@ -4,8 +4,10 @@
 //
 // Lanes: load(p), store(p, x), all(f), + - * /, fma(a, b, c) = a * b + c, root(x), larger(a, b), smaller(a,
 // b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x, shifted), largest_of(x), sum_of(x) by
-// halves. Pairs (16 pairs of 16-bit integers, or 16 sums of 32 bits): no_sums(), load_pairs(p), all_pairs(p)
-// (the one pair at p), dot(sums, a, b) = sums + a.first * b.first + a.second * b.second, floats_of(sums);
+// halves. Pairs (16 pairs of 16-bit integers, or 16 sums of 32 bits): no_sums(), load_sums(p), store_sums(p,
+// sums), load_pairs(p), all_pairs(p) (the one pair at p), dot(sums, a, b) = sums + a.first * b.first +
+// a.second
+// * b.second, floats_of(sums);
 // Doubles (16 sums): no_doubles(), add(sums, x), sum_of(sums) by halves.
 // store_rounded(p, x), store_rounded(p, even, odd): to 16 bits, to the nearest integer, ties to even.
 
@@ -200,7 +202,6 @@ inline void normalise_blocks(const NormForward& n, size_t column) {
     for (int b = 0; b < kBlocks; ++b) {
       const size_t at = r * n.columns + column + b * kLanes;
       const Lanes normal = (load(n.x + at) - mean[b]) * inverse[b];
-      store(n.normal + at, normal);
       store(n.out + at, activate<kActivation>(fma(normal, scale[b], shift[b])));
     }
   }
@@ -232,19 +233,29 @@ inline Lanes pass_back(Lanes gradient, Lanes before) {
   return gradient;
 }
 
+// What passes through the activation, and batch norm's own output, are made anew from x for both passes: that
+// takes less time than to write them down and read them again.
 template <Activation kActivation, int kBlocks>
 inline void norm_backward_blocks(const NormBackward& n, size_t column) {
   const Lanes count = all(static_cast<float>(n.rows));
+  Lanes mean[kBlocks];
+  Lanes inverse[kBlocks];
   Lanes scale[kBlocks];
   Lanes shift[kBlocks];
   Lanes sum[kBlocks];
   Lanes along[kBlocks];  // the normal
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
+    mean[b] = load(n.mean + column + b * kLanes);
+    inverse[b] = load(n.inverse_deviation + column + b * kLanes);
     scale[b] = load(n.scale + column + b * kLanes);
     shift[b] = load(n.shift + column + b * kLanes);
     sum[b] = along[b] = all(0.0f);
   }
+  const auto normal_at = [&](size_t at, int b) { return (load(n.x + at) - mean[b]) * inverse[b]; };
+  const auto passed = [&](size_t at, int b, Lanes normal) {
+    return pass_back<kActivation>(load(n.gradient + at), fma(normal, scale[b], shift[b]));
+  };
   for (size_t first = 0; first < n.rows; first += kRun) {
     Lanes sum_part[kBlocks];
     Lanes along_part[kBlocks];
@@ -254,9 +265,8 @@ inline void norm_backward_blocks(const NormBackward& n, size_t column) {
 #pragma GCC unroll 4
       for (int b = 0; b < kBlocks; ++b) {
         const size_t at = r * n.columns + column + b * kLanes;
-        const Lanes normal = load(n.normal + at);
-        const Lanes gradient = pass_back<kActivation>(load(n.gradient + at), fma(normal, scale[b], shift[b]));
-        store(n.gradient + at, gradient);
+        const Lanes normal = normal_at(at, b);
+        const Lanes gradient = passed(at, b, normal);
         sum_part[b] = sum_part[b] + gradient;
         along_part[b] = fma(gradient, normal, along_part[b]);
       }
@@ -275,14 +285,15 @@ inline void norm_backward_blocks(const NormBackward& n, size_t column) {
     store(n.scale_gradient + at, along[b]);
     sum[b] = sum[b] / count;
     along[b] = all(0.0f) - along[b] / count;
-    factor[b] = load(n.inverse_deviation + at) * scale[b];
+    factor[b] = inverse[b] * scale[b];
   }
   for (size_t r = 0; r < n.rows; ++r) {
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
       const size_t at = r * n.columns + column + b * kLanes;
-      const Lanes centred = load(n.gradient + at) - sum[b];
-      store(n.x_gradient + at, fma(along[b], load(n.normal + at), centred) * factor[b]);
+      const Lanes normal = normal_at(at, b);
+      const Lanes centred = passed(at, b, normal) - sum[b];
+      store(n.x_gradient + at, fma(along[b], normal, centred) * factor[b]);
     }
   }
 }

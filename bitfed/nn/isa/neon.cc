@@ -106,6 +106,15 @@ inline Pairs no_sums() {
   const int32x4_t none = vdupq_n_s32(0);
   return {none, none, none, none};
 }
+inline Pairs load_sums(const int32_t* p) {
+  return {vld1q_s32(p), vld1q_s32(p + 4), vld1q_s32(p + 8), vld1q_s32(p + 12)};
+}
+inline void store_sums(int32_t* p, Pairs sums) {
+  vst1q_s32(p, sums.a);
+  vst1q_s32(p + 4, sums.b);
+  vst1q_s32(p + 8, sums.c);
+  vst1q_s32(p + 12, sums.d);
+}
 inline int32x4_t four_pairs(const int16_t* p) {
   return vreinterpretq_s32_s16(vld1q_s16(p));
 }

@@ -111,6 +111,14 @@ struct Pairs {
 inline Pairs no_sums() {
   return {};
 }
+inline Pairs load_sums(const int32_t* p) {
+  Pairs result = {};
+  for (size_t i = 0; i < kLanes; ++i) result.sums[i] = p[i];
+  return result;
+}
+inline void store_sums(int32_t* p, const Pairs& sums) {
+  for (size_t i = 0; i < kLanes; ++i) p[i] = sums.sums[i];
+}
 inline Pairs load_pairs(const int16_t* p) {
   Pairs result = {};
   for (size_t i = 0; i < 2 * kLanes; ++i) result.pairs[i] = p[i];

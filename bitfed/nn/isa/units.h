@@ -1,6 +1,7 @@
 #pragma once
 
 #include "bitfed/nn/kernels.h"
+#include "bitfed/nn/tile_kernels.h"
 
 // The tables of the units that were compiled in; ask supported_neural_kernels() which of them this CPU runs.
 namespace bitfed::isa {
@@ -9,5 +10,6 @@ const NeuralKernels& scalar_neural_kernels();
 const NeuralKernels& avx2_neural_kernels();
 const NeuralKernels& avx512_neural_kernels();
 const NeuralKernels& neon_neural_kernels();
+const TileKernels& amx_tile_kernels();
 
 }  // namespace bitfed::isa

@@ -1,0 +1,194 @@
+#include "bitfed/nn/tiled_products.h"
+
+#include <algorithm>
+#include <map>
+
+namespace bitfed {
+namespace {
+
+// Images whose gradients the second-level cache holds beside the weights of 16 channels.
+constexpr size_t kBytesTogether = size_t{512} * 1024;
+
+size_t quads_of(size_t images) {
+  return (images + 3) / 4;
+}
+
+}  // namespace
+
+TiledProducts::TiledProducts(const TileKernels& kernels, size_t batch, const ImageShape& input,
+                             const ImageShape& output, const ConvolutionKernel& kernel)
+    : kernels_(kernels),
+      input_(input),
+      output_(output),
+      kernel_(kernel),
+      pitch_(output.width + 2),
+      channels_(whole_tiles(input.channels, 2 * kTileRows)),
+      filter_bytes_(whole_tiles(output.channels, kTileBytes)),
+      positions_(whole_tiles(output.height * pitch_, kTileRows)),
+      block_bytes_((output.height + 2) * pitch_ * kTileBytes),
+      image_bytes_(filter_bytes_ / kTileBytes * block_bytes_),
+      no_image_(std::max(input.image_floats(), output.image_floats())) {
+  // The last tile's patches reach a little further than the image.
+  const size_t beyond = 2 * pitch_ + 2 + kTileRows;
+  sign_block_bytes_ = whole_tiles(positions_ + beyond, kTileRows) * kTileBytes;
+  std::map<std::pair<size_t, size_t>, size_t> planes;
+  const size_t border = 1 - kernel.side / 2;
+  for (size_t tap = 0; tap < kernel.taps(); ++tap) {
+    const size_t y = tap / kernel.side + border;
+    const size_t x = tap % kernel.side + border;
+    const auto [plane, is_new] = planes.try_emplace({y % kernel.stride, x % kernel.stride}, planes_.size());
+    if (is_new) planes_.push_back(plane_places(plane->first.first, plane->first.second));
+    const size_t position = y / kernel.stride * pitch_ + x / kernel.stride;
+    shifts_.push_back(plane->second * channels_ / kTileRows * sign_block_bytes_ + position * kTileBytes);
+  }
+  size_t weights = 0;
+  for (const ConvolutionPhase& phase : convolution_phases(1, input, output.with_border(1), kernel))
+    weights = add_phase(phase, weights);
+  const size_t quads = quads_of(batch);
+  weights_ = Aligned<int8_t>(weights);
+  high_ = Aligned<int8_t>(4 * quads * image_bytes_ + beyond * kTileBytes);
+  low_ = Aligned<uint8_t>(high_.size());
+  quads_high_ = Aligned<int8_t>(quads * 4 * positions_ * output.channels);
+  quads_low_ = Aligned<uint8_t>(quads_high_.size());
+  signs_ = Aligned<int8_t>(quads * planes_.size() * channels_ / kTileRows * sign_block_bytes_);
+  sums_ = Aligned<int32_t>(2 * kTileRows * kernel.taps() * channels_);
+  places_ = std::vector<uint32_t>(positions_, kNoPixel);
+  for (size_t pixel = 0; pixel < output.pixels(); ++pixel)
+    places_[pixel / output.width * pitch_ + pixel % output.width] =
+        static_cast<uint32_t>(pixel * output.channels);
+}
+
+std::vector<uint32_t> TiledProducts::plane_places(size_t y, size_t x) const {
+  const size_t row = input_.width + 2;
+  std::vector<uint32_t> places(sign_block_bytes_ / kTileBytes);  // 0: a pixel of the border
+  for (size_t i = 0; y + i * kernel_.stride < input_.height + 2; ++i) {
+    for (size_t j = 0; j < pitch_ && x + j * kernel_.stride < row; ++j) {
+      const size_t pixel = (y + i * kernel_.stride) * row + x + j * kernel_.stride;
+      places[i * pitch_ + j] = static_cast<uint32_t>(pixel * input_.channels);
+    }
+  }
+  return places;
+}
+
+// Returns where the next phase's weights begin.
+size_t TiledProducts::add_phase(const ConvolutionPhase& geometry, size_t weights) {
+  Phase phase{geometry, {}, 0, weights};
+  if (!geometry.pixels.empty()) phase.first = geometry.pixels[0] / output_.channels * kTileBytes;
+  for (size_t row = 0; row < geometry.rows.size(); ++row) {
+    for (size_t column = 0; column < geometry.columns.size(); ++column)
+      phase.shifts.push_back((row * pitch_ + column) * kTileBytes);
+  }
+  weights += phase.shifts.size() * filter_bytes_ * input_.channels;
+  phases_.push_back(std::move(phase));
+  return weights;
+}
+
+void TiledProducts::take_weights(const Matrix& signs) {
+  for (const Phase& phase : phases_) pack_weights(phase, signs);
+}
+
+// Four filters in turn, and behind each other the 16 quads of 64 filters: a tile for 16 channels.
+void TiledProducts::pack_weights(const Phase& phase, const Matrix& signs) {
+  const size_t tap_bytes = filter_bytes_ * kTileRows;
+  int8_t* to = weights_.data() + phase.weights;
+  for (const size_t row : phase.geometry.rows) {
+    for (const size_t column : phase.geometry.columns) {
+      const size_t at = (row * kernel_.side + column) * input_.channels;
+      for (size_t f = 0; f < signs.rows; f += 4) {
+        const float* const rows[4] = {signs.row(f) + at, signs.row(f + 1) + at, signs.row(f + 2) + at,
+                                      signs.row(f + 3) + at};
+        kernels_.interleave(rows, input_.channels, to + f * kTileRows, phase.shifts.size() * tap_bytes);
+      }
+      to += tap_bytes;
+    }
+  }
+}
+
+void TiledProducts::take_gradient(const Images& gradient, size_t images, float factor) {
+  const size_t first = (pitch_ + 1) * kTileBytes;  // behind the border
+  for (size_t quad = 0; quad < quads_of(images); ++quad) {
+    GradientSplit split{};
+    for (size_t i = 0; i < 4; ++i) {
+      const size_t image = 4 * quad + i;
+      split.images[i] = image < images ? gradient.row(image, 0) : no_image_.data();
+      split.high[i] = high_.data() + image * image_bytes_ + first;
+      split.low[i] = low_.data() + image * image_bytes_ + first;
+    }
+    split.places = places_.data();
+    split.positions = positions_;
+    split.channels = output_.channels;
+    split.factor = factor;
+    split.block_step = block_bytes_;
+    split.quads_high = quads_high_.data() + 4 * quad * positions_ * output_.channels;
+    split.quads_low = quads_low_.data() + 4 * quad * positions_ * output_.channels;
+    kernels_.split(split);
+  }
+}
+
+void TiledProducts::take_input(const Images& input, size_t images) {
+  int8_t* to = signs_.data();
+  for (size_t quad = 0; quad < quads_of(images); ++quad) {
+    const float* four[4];
+    for (size_t i = 0; i < 4; ++i) {
+      const size_t image = 4 * quad + i;
+      four[i] = image < images ? input.data() + image * input_.image_floats() : no_image_.data();
+    }
+    for (const std::vector<uint32_t>& places : planes_) {
+      kernels_.gather(four, places.data(), places.size(), input_.channels, to, sign_block_bytes_);
+      to += channels_ / kTileRows * sign_block_bytes_;
+    }
+  }
+}
+
+void TiledProducts::weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient) {
+  take_input(input, images);
+  kernels_.sum({.high = quads_high_.data(),
+                .low = quads_low_.data(),
+                .filters = output_.channels,
+                .signs = signs_.data(),
+                .signs_step = planes_.size() * channels_ / kTileRows * sign_block_bytes_,
+                .block_step = sign_block_bytes_,
+                .channels = channels_,
+                .shifts = shifts_.data(),
+                .taps = shifts_.size(),
+                .quads = quads_of(images),
+                .positions = positions_,
+                .sums = sums_.data(),
+                .factor = 1 / factor,
+                .c = gradient->row(0),
+                .channels_wanted = input_.channels});
+}
+
+void TiledProducts::input_gradient(size_t images, float factor, Images* gradient) {
+  for (const Phase& phase : phases_) phase_gradient(phase, images, factor, gradient);
+}
+
+void TiledProducts::phase_gradient(const Phase& phase, size_t images, float factor, Images* gradient) {
+  const ConvolutionPhase& geometry = phase.geometry;
+  if (geometry.height == 0 || geometry.width == 0) return;
+  const ImageShape& shape = gradient->shape();
+  const size_t together = std::max<size_t>(1, kBytesTogether / (2 * image_bytes_));
+  for (size_t image = 0; image < images; image += together) {
+    const size_t at = image * image_bytes_ + phase.first;
+    kernels_.multiply({.high = high_.data() + at,
+                       .low = low_.data() + at,
+                       .images = std::min(together, images - image),
+                       .image_step = image_bytes_,
+                       .blocks = filter_bytes_ / kTileBytes,
+                       .block_step = block_bytes_,
+                       .shifts = phase.shifts.data(),
+                       .taps = phase.shifts.size(),
+                       .weights = weights_.data() + phase.weights,
+                       .channels = input_.channels,
+                       .height = geometry.height,
+                       .width = geometry.width,
+                       .pitch = pitch_,
+                       .factor = 1 / factor,
+                       .c = gradient->row(image, geometry.y) + geometry.x * input_.channels,
+                       .c_image_step = shape.image_floats(),
+                       .row_step = geometry.stride * shape.row_floats(),
+                       .pixel_step = geometry.stride * input_.channels});
+  }
+}
+
+}  // namespace bitfed

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <vector>
+
+#include "bitfed/nn/sign_products.h"
+#include "bitfed/nn/tile_kernels.h"
+
+namespace bitfed {
+
+// By tiles of bytes: see tile_kernels.h.
+class TiledProducts : public SignProducts {
+ public:
+  TiledProducts(const TileKernels& kernels, size_t batch, const ImageShape& input, const ImageShape& output,
+                const ConvolutionKernel& kernel);
+
+  void take_weights(const Matrix& signs) override;
+  void take_gradient(const Images& gradient, size_t images, float factor) override;
+  void weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient) override;
+  void input_gradient(size_t images, float factor, Images* gradient) override;
+
+ private:
+  // A phase of the way back to the input: see ConvolutionPhase.
+  struct Phase {
+    ConvolutionPhase geometry;
+    std::vector<size_t> shifts;  // of its taps, in bytes
+    size_t first;                // where the patch of the first pixel begins in an image's gradient
+    size_t weights;              // where they begin
+  };
+
+  size_t add_phase(const ConvolutionPhase& geometry, size_t weights);
+  std::vector<uint32_t> plane_places(size_t y, size_t x) const;
+  void pack_weights(const Phase& phase, const Matrix& signs);
+  void take_input(const Images& input, size_t images);
+  void phase_gradient(const Phase& phase, size_t images, float factor, Images* gradient);
+
+  const TileKernels& kernels_;
+  ImageShape input_, output_;
+  ConvolutionKernel kernel_;
+  size_t pitch_;         // positions of a row of the output with its border
+  size_t channels_;      // of the input, in blocks of two tiles
+  size_t filter_bytes_;  // in whole tiles
+  size_t positions_;     // of an image's output, in whole tiles
+  size_t block_bytes_;   // of 64 filters of a gradient with its border
+  size_t image_bytes_;
+  size_t sign_block_bytes_;       // of 16 channels of a plane, four images'
+  std::vector<uint32_t> places_;  // of the positions' pixels in an image's gradient
+  // The input's pixels y, y + stride … of x, x + stride …, which a tap of the kernel meets one after the
+  // other: where those of a plane's positions lie.
+  std::vector<std::vector<uint32_t>> planes_;
+  std::vector<size_t> shifts_;  // from the signs of a quad of images to those that a tap meets
+  std::vector<Phase> phases_;
+  Aligned<int8_t> weights_;
+  Aligned<int8_t> high_;  // by image, 64 filters, position with the border, filter
+  Aligned<uint8_t> low_;
+  Aligned<int8_t> quads_high_;  // by four images, filter, position, image
+  Aligned<uint8_t> quads_low_;
+  Aligned<int8_t> signs_;  // by four images, plane, 16 channels, position, channel, image
+  Aligned<int32_t> sums_;
+  Floats no_image_;
+};
+
+}  // namespace bitfed
