@@ -17,7 +17,8 @@ float fixed_point_factor(float largest, size_t depth) {
 BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size_t channels,
                                      const RotatedOptions& options, const std::string& name,
                                      const ConvolutionKernel& kernel)
-    : Layer(batch, {kernel.steps(input.height), kernel.steps(input.width), channels, 0}),
+    : Layer(batch, {kernel.steps(input.height), kernel.steps(input.width), channels, 0},
+            GradientPlace::kOutput),
       input_(input),
       kernel_(kernel),
       rotated_(channels, kernel.taps() * input.channels, options, name),
@@ -80,7 +81,7 @@ void BinaryConvolution::backward(const Images& input, size_t images, Images* gra
   const ImageShape& out = output_.shape();
   const size_t count = images * out.image_floats();
   const size_t depth = std::max(images * out.pixels(), kernel_.taps() * out.channels);
-  const float largest = neural_kernels().largest_magnitude(output_gradient_.data(), count);
+  const float largest = neural_kernels().largest_magnitude(output_gradient().data(), count);
   if (!(largest > 0)) {
     // 0: there is none. Not a number: none that integers could carry, and nobody must take it for one.
     std::fill_n(gradient_.row(0), gradient_.values.size(), largest);
@@ -88,7 +89,7 @@ void BinaryConvolution::backward(const Images& input, size_t images, Images* gra
       std::fill_n(gradient->data(), images * input_.pixels() * input_.channels, largest);
   } else {
     const float factor = fixed_point_factor(largest, depth);
-    products_->take_gradient(output_gradient_, images, factor);
+    products_->take_gradient(output_gradient(), images, factor);
     products_->weight_gradient(input, images, factor, &gradient_);
     if (gradient != nullptr) products_->input_gradient(images, factor, gradient);
   }

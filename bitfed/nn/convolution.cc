@@ -10,7 +10,8 @@ namespace bitfed {
 
 Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name,
                          const ConvolutionKernel& kernel)
-    : Layer(batch, shape_of_lanes(kernel.steps(input.height), kernel.steps(input.width), channels, 0)),
+    : Layer(batch, shape_of_lanes(kernel.steps(input.height), kernel.steps(input.width), channels, 0),
+            GradientPlace::kOutput),
       input_(input),
       kernel_(kernel),
       weights_(name + ".weights", kernel.taps() * input.channels, channels, false,
@@ -60,7 +61,7 @@ void Convolution::weight_gradient(const Images& input, size_t images) {
   for (size_t first = 0; first < images; first += chunk_images()) {
     const size_t count = std::min(chunk_images(), images - first);
     for_each_panel(channels, [&](const Panel& panel) {
-      const float* columns = copy_panel(output_gradient_.data() + first * pixels * channels, count * pixels,
+      const float* columns = copy_panel(output_gradient().data() + first * pixels * channels, count * pixels,
                                         channels, panel, panel_.data());
       neural_kernels().multiply_gathered({input.data() + first * input_.image_floats(), inputs_.data(),
                                           pixels_.data(), first > 0, count, input_.image_floats(), columns,
@@ -74,7 +75,7 @@ void Convolution::input_gradient(size_t images, Images* gradient) {
   const ImageShape& shape = output_.shape();
   for (size_t image = 0; image < images; ++image) {
     for (size_t y = 0; y < shape.height; ++y)
-      std::copy_n(output_gradient_.row(image, y), shape.row_floats(), bordered_.row(image, y));
+      std::copy_n(output_gradient().row(image, y), shape.row_floats(), bordered_.row(image, y));
   }
   for (const ConvolutionPhase& phase : phases_) phase_gradient(phase, images, gradient);
 }

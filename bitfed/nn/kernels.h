@@ -84,7 +84,7 @@ struct NormBackward {
   Activation activation;
   float* scale_gradient;
   float* shift_gradient;
-  float* x_gradient;  // may be `gradient` itself
+  float* x_gradient;  // may be `gradient` or x itself
 };
 
 // Batch norm, an activation, and the largest of 2 x 2 pixels, in one: only what enters and what is left of it
@@ -128,7 +128,7 @@ struct NormPoolBackward {
   const float* gradient;
   const float* slope;
   const float* offset;
-  float* x_gradient;
+  float* x_gradient;  // may be x itself
 };
 
 // Products of 16-bit integers, exact: for weights and activations of one bit, and gradients in fixed point.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,14 +65,26 @@ class Layer {
   virtual std::vector<std::vector<float>> deployed();
 
   const Images& output() const { return output_; }
-  Images& output_gradient() { return output_gradient_; }
+  Images& output_gradient() { return place_ == GradientPlace::kOutput ? output_ : output_gradient_; }
 
  protected:
-  Layer(size_t batch, const ImageShape& shape)
-      : output_(batch, shape), output_gradient_(batch, shape.without_border()) {}
+  // The gradient may take the place of the output, if no border is about it: what was just read is written
+  // faster. The layer behind must have read a number of the output before it writes there, as batch norm
+  // does.
+  enum class GradientPlace { kOwn, kOutput };
+
+  Layer(size_t batch, const ImageShape& shape, GradientPlace place = GradientPlace::kOwn)
+      : output_(batch, shape),
+        output_gradient_(place == GradientPlace::kOwn ? batch : 0, shape.without_border()),
+        place_(place) {
+    assert(place == GradientPlace::kOwn || shape.border == 0);
+  }
 
   Images output_;
-  Images output_gradient_;
+  Images output_gradient_;  // where it has a place of its own
+
+ private:
+  GradientPlace place_;
 };
 
 }  // namespace bitfed

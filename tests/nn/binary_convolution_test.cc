@@ -161,6 +161,8 @@ TEST(BinaryConvolutionTest, NoGradientGivesNoGradient) {
   const Images input(1, shape);
   Images gradient(1, shape.without_border());
   layer.forward(input, 1, Pass::kTraining);
+  Images& of_output = layer.output_gradient();
+  std::fill_n(of_output.data(), of_output.shape().image_floats(), 0.0f);
   gradient.data()[5] = 3;  // rubbish
   layer.backward(input, 1, &gradient);
   EXPECT_EQ(gradient.data()[5], 0);

@@ -249,7 +249,7 @@ inline size_t smaller(size_t a, size_t b) {
 
 // So many tiles along the depth are taken together: fewer, and loads and stores of sums would count; more,
 // and the first-level cache would not hold those of 16 filters.
-constexpr size_t kDepthTogether = 16 * kTileRows;
+constexpr size_t kDepthTogether = 8 * kTileRows;
 
 void sum(const TileSum& s) {
   const Tiles tiles;
