@@ -9,6 +9,7 @@
 #include "bitfed/bits/isa/units.h"
 
 #if defined(__x86_64__) && defined(__linux__)
+#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -29,15 +30,19 @@ const Kernels* find(std::string_view name) {
 }
 
 #if defined(__x86_64__)
-// Tiles are large: Linux keeps them for a process only once it has asked for them.
+// Products of tiles of bytes. They are large: Linux keeps them only for a process that has asked for them.
 bool may_use_tiles() {
 #if defined(__linux__)
+  unsigned a = 0;
+  unsigned b = 0;
+  unsigned c = 0;
+  unsigned d = 0;
+  constexpr unsigned kTilesOfBytes = 3u << 24;  // AMX-TILE, AMX-INT8; Clang 14 has no name for them
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTilesOfBytes) != kTilesOfBytes) return false;
   constexpr long kAskForState = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;
-  static const bool granted = __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("amx-tile") &&
-                              __builtin_cpu_supports("amx-int8") &&
-                              syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
-  return granted;
+  static const bool kGranted = syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+  return kGranted;
 #else
   return false;
 #endif
@@ -56,7 +61,7 @@ std::vector<const Kernels*> supported_kernels() {
       __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512vnni") &&
       __builtin_cpu_supports("bmi2")) {
     tables.push_back(&isa::avx512_kernels());
-    if (may_use_tiles()) tables.push_back(&isa::amx_kernels());
+    if (__builtin_cpu_supports("avx512vbmi") && may_use_tiles()) tables.push_back(&isa::amx_kernels());
   }
 #elif defined(__aarch64__)
   tables.push_back(&isa::neon_kernels());

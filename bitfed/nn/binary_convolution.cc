@@ -89,9 +89,7 @@ void BinaryConvolution::backward(const Images& input, size_t images, Images* gra
       std::fill_n(gradient->data(), images * input_.pixels() * input_.channels, largest);
   } else {
     const float factor = fixed_point_factor(largest, depth);
-    products_->take_gradient(output_gradient(), images, factor);
-    products_->weight_gradient(input, images, factor, &gradient_);
-    if (gradient != nullptr) products_->input_gradient(images, factor, gradient);
+    products_->go_back(output_gradient(), input, images, factor, &gradient_, gradient);
   }
   rotated_.backward(gradient_);
 }

@@ -47,6 +47,13 @@ void PairedProducts::take_weights(const Matrix& signs) {
   }
 }
 
+void PairedProducts::go_back(const Images& gradient, const Images& input, size_t images, float factor,
+                             Matrix* of_weights, Images* of_input) {
+  take_gradient(gradient, images, factor);
+  weight_gradient(input, images, factor, of_weights);
+  if (of_input != nullptr) input_gradient(images, factor, of_input);
+}
+
 // Both forms of two images' gradients while they are in the cache.
 void PairedProducts::take_gradient(const Images& gradient, size_t images, float factor) {
   for (size_t image = 0; image < images; ++image) {

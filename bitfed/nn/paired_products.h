@@ -13,11 +13,13 @@ class PairedProducts : public SignProducts {
                  const ConvolutionKernel& kernel);
 
   void take_weights(const Matrix& signs) override;
-  void take_gradient(const Images& gradient, size_t images, float factor) override;
-  void weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient) override;
-  void input_gradient(size_t images, float factor, Images* gradient) override;
+  void go_back(const Images& gradient, const Images& input, size_t images, float factor, Matrix* of_weights,
+               Images* of_input) override;
 
  private:
+  void take_gradient(const Images& gradient, size_t images, float factor);
+  void weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient);
+  void input_gradient(size_t images, float factor, Images* gradient);
   // Two images in turn, the second of them nothing where the number of images is odd.
   void pair_images(const Images& from, size_t pair, size_t images, float factor, Shorts* to) const;
   void add_weight_gradient(size_t first, size_t count, size_t y);

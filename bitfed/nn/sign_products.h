@@ -15,11 +15,10 @@ class SignProducts {
 
   // Signs, a row a filter, by tap and input channel.
   virtual void take_weights(const Matrix& signs) = 0;
-  // Of the output; times the factor it must fit 16 bits, and no sum of it leave 32.
-  virtual void take_gradient(const Images& gradient, size_t images, float factor) = 0;
-  // With the factor and the images of take_gradient().
-  virtual void weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient) = 0;
-  virtual void input_gradient(size_t images, float factor, Images* gradient) = 0;
+  // From the gradient of the output, which times the factor must fit 16 bits, and no sum of it leave 32, to
+  // that of the weights and, where it is asked for, of the input.
+  virtual void go_back(const Images& gradient, const Images& input, size_t images, float factor,
+                       Matrix* of_weights, Images* of_input) = 0;
 };
 
 // The input has a border of one, the output none; channels come in whole lanes. In tiles where the

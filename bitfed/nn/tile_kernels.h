@@ -51,7 +51,10 @@ struct TileSum {
   size_t taps;
   size_t quads;
   size_t positions;  // in tiles
-  int32_t* sums;     // space for four tiles for every tap and block of channels
+  int32_t* sums;     // of 16 filters four tiles for every tap and block of channels
+  size_t sums_step;  // to those of the next 16; 0 if these can take their place
+  bool adds;         // goes on from the sums
+  bool ends;         // writes c
   float factor;
   float* c;                // a row a filter, by tap and channel
   size_t channels_wanted;  // the first of them

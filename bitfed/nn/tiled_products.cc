@@ -6,8 +6,10 @@
 namespace bitfed {
 namespace {
 
-// Images whose gradients the second-level cache holds beside the weights of 16 channels.
-constexpr size_t kBytesTogether = size_t{512} * 1024;
+// A chunk of images and the weights' sums, if they have to wait for the next chunk, fit the second-level
+// cache together.
+constexpr size_t kChunkBytes = size_t{384} * 1024;
+constexpr size_t kMostSumBytes = size_t{1024} * 1024;
 
 size_t quads_of(size_t images) {
   return (images + 3) / 4;
@@ -44,18 +46,28 @@ TiledProducts::TiledProducts(const TileKernels& kernels, size_t batch, const Ima
   size_t weights = 0;
   for (const ConvolutionPhase& phase : convolution_phases(1, input, output.with_border(1), kernel))
     weights = add_phase(phase, weights);
-  const size_t quads = quads_of(batch);
   weights_ = Aligned<int8_t>(weights);
-  high_ = Aligned<int8_t>(4 * quads * image_bytes_ + beyond * kTileBytes);
+  plan_chunks(batch);
+  high_ = Aligned<int8_t>(4 * chunk_quads_ * image_bytes_ + beyond * kTileBytes);
   low_ = Aligned<uint8_t>(high_.size());
-  quads_high_ = Aligned<int8_t>(quads * 4 * positions_ * output.channels);
+  quads_high_ = Aligned<int8_t>(chunk_quads_ * 4 * positions_ * output.channels);
   quads_low_ = Aligned<uint8_t>(quads_high_.size());
-  signs_ = Aligned<int8_t>(quads * planes_.size() * channels_ / kTileRows * sign_block_bytes_);
-  sums_ = Aligned<int32_t>(2 * kTileRows * kernel.taps() * channels_);
+  signs_ = Aligned<int8_t>(chunk_quads_ * planes_.size() * channels_ / kTileRows * sign_block_bytes_);
   places_ = std::vector<uint32_t>(positions_, kNoPixel);
   for (size_t pixel = 0; pixel < output.pixels(); ++pixel)
     places_[pixel / output.width * pitch_ + pixel % output.width] =
         static_cast<uint32_t>(pixel * output.channels);
+}
+
+void TiledProducts::plan_chunks(size_t batch) {
+  const size_t filter_sums = 2 * kernel_.taps() * channels_;  // of high and of low bytes
+  const size_t quad_bytes = 8 * (image_bytes_ + positions_ * output_.channels) +
+                            planes_.size() * channels_ / kTileRows * sign_block_bytes_;
+  const bool sums_can_wait = output_.channels * filter_sums * sizeof(int32_t) <= kMostSumBytes;
+  chunk_quads_ = quads_of(batch);
+  if (sums_can_wait) chunk_quads_ = std::min(chunk_quads_, std::max<size_t>(1, kChunkBytes / quad_bytes));
+  // In one chunk the sums of 16 filters are done with before the next ones'.
+  sums_ = Aligned<int32_t>((chunk_quads_ < quads_of(batch) ? output_.channels : kTileRows) * filter_sums);
 }
 
 std::vector<uint32_t> TiledProducts::plane_places(size_t y, size_t x) const {
@@ -104,15 +116,27 @@ void TiledProducts::pack_weights(const Phase& phase, const Matrix& signs) {
   }
 }
 
-void TiledProducts::take_gradient(const Images& gradient, size_t images, float factor) {
-  const size_t first = (pitch_ + 1) * kTileBytes;  // behind the border
-  for (size_t quad = 0; quad < quads_of(images); ++quad) {
+void TiledProducts::go_back(const Images& gradient, const Images& input, size_t images, float factor,
+                            Matrix* of_weights, Images* of_input) {
+  for (size_t first = 0; first < images; first += 4 * chunk_quads_) {
+    const Some some{first, std::min(4 * chunk_quads_, images - first)};
+    take_gradient(gradient, some, factor);
+    take_input(input, some);
+    add_weight_gradient(some, images, factor, of_weights);
+    if (of_input == nullptr) continue;
+    for (const Phase& phase : phases_) phase_gradient(phase, some, factor, of_input);
+  }
+}
+
+void TiledProducts::take_gradient(const Images& gradient, const Some& some, float factor) {
+  const size_t behind_border = (pitch_ + 1) * kTileBytes;
+  for (size_t quad = 0; quad < quads_of(some.count); ++quad) {
     GradientSplit split{};
     for (size_t i = 0; i < 4; ++i) {
       const size_t image = 4 * quad + i;
-      split.images[i] = image < images ? gradient.row(image, 0) : no_image_.data();
-      split.high[i] = high_.data() + image * image_bytes_ + first;
-      split.low[i] = low_.data() + image * image_bytes_ + first;
+      split.images[i] = image < some.count ? gradient.row(some.first + image, 0) : no_image_.data();
+      split.high[i] = high_.data() + image * image_bytes_ + behind_border;
+      split.low[i] = low_.data() + image * image_bytes_ + behind_border;
     }
     split.places = places_.data();
     split.positions = positions_;
@@ -125,13 +149,14 @@ void TiledProducts::take_gradient(const Images& gradient, size_t images, float f
   }
 }
 
-void TiledProducts::take_input(const Images& input, size_t images) {
+void TiledProducts::take_input(const Images& input, const Some& some) {
   int8_t* to = signs_.data();
-  for (size_t quad = 0; quad < quads_of(images); ++quad) {
+  for (size_t quad = 0; quad < quads_of(some.count); ++quad) {
     const float* four[4];
     for (size_t i = 0; i < 4; ++i) {
       const size_t image = 4 * quad + i;
-      four[i] = image < images ? input.data() + image * input_.image_floats() : no_image_.data();
+      four[i] =
+          image < some.count ? input.data() + (some.first + image) * input_.image_floats() : no_image_.data();
     }
     for (const std::vector<uint32_t>& places : planes_) {
       kernels_.gather(four, places.data(), places.size(), input_.channels, to, sign_block_bytes_);
@@ -140,8 +165,8 @@ void TiledProducts::take_input(const Images& input, size_t images) {
   }
 }
 
-void TiledProducts::weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient) {
-  take_input(input, images);
+void TiledProducts::add_weight_gradient(const Some& some, size_t images, float factor, Matrix* gradient) {
+  const size_t filter_sums = 2 * shifts_.size() * channels_;
   kernels_.sum({.high = quads_high_.data(),
                 .low = quads_low_.data(),
                 .filters = output_.channels,
@@ -151,28 +176,27 @@ void TiledProducts::weight_gradient(const Images& input, size_t images, float fa
                 .channels = channels_,
                 .shifts = shifts_.data(),
                 .taps = shifts_.size(),
-                .quads = quads_of(images),
+                .quads = quads_of(some.count),
                 .positions = positions_,
                 .sums = sums_.data(),
+                .sums_step = sums_.size() > kTileRows * filter_sums ? kTileRows * filter_sums : 0,
+                .adds = some.first > 0,
+                .ends = some.first + some.count == images,
                 .factor = 1 / factor,
                 .c = gradient->row(0),
                 .channels_wanted = input_.channels});
 }
 
-void TiledProducts::input_gradient(size_t images, float factor, Images* gradient) {
-  for (const Phase& phase : phases_) phase_gradient(phase, images, factor, gradient);
-}
-
-void TiledProducts::phase_gradient(const Phase& phase, size_t images, float factor, Images* gradient) {
+void TiledProducts::phase_gradient(const Phase& phase, const Some& some, float factor, Images* gradient) {
   const ConvolutionPhase& geometry = phase.geometry;
   if (geometry.height == 0 || geometry.width == 0) return;
   const ImageShape& shape = gradient->shape();
-  const size_t together = std::max<size_t>(1, kBytesTogether / (2 * image_bytes_));
-  for (size_t image = 0; image < images; image += together) {
-    const size_t at = image * image_bytes_ + phase.first;
+  const size_t together = std::max<size_t>(1, kChunkBytes / (2 * image_bytes_));
+  for (size_t i = 0; i < some.count; i += together) {
+    const size_t at = i * image_bytes_ + phase.first;
     kernels_.multiply({.high = high_.data() + at,
                        .low = low_.data() + at,
-                       .images = std::min(together, images - image),
+                       .images = std::min(together, some.count - i),
                        .image_step = image_bytes_,
                        .blocks = filter_bytes_ / kTileBytes,
                        .block_step = block_bytes_,
@@ -184,7 +208,7 @@ void TiledProducts::phase_gradient(const Phase& phase, size_t images, float fact
                        .width = geometry.width,
                        .pitch = pitch_,
                        .factor = 1 / factor,
-                       .c = gradient->row(image, geometry.y) + geometry.x * input_.channels,
+                       .c = gradient->row(some.first + i, geometry.y) + geometry.x * input_.channels,
                        .c_image_step = shape.image_floats(),
                        .row_step = geometry.stride * shape.row_floats(),
                        .pixel_step = geometry.stride * input_.channels});

@@ -14,9 +14,8 @@ class TiledProducts : public SignProducts {
                 const ConvolutionKernel& kernel);
 
   void take_weights(const Matrix& signs) override;
-  void take_gradient(const Images& gradient, size_t images, float factor) override;
-  void weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient) override;
-  void input_gradient(size_t images, float factor, Images* gradient) override;
+  void go_back(const Images& gradient, const Images& input, size_t images, float factor, Matrix* of_weights,
+               Images* of_input) override;
 
  private:
   // A phase of the way back to the input: see ConvolutionPhase.
@@ -30,8 +29,15 @@ class TiledProducts : public SignProducts {
   size_t add_phase(const ConvolutionPhase& geometry, size_t weights);
   std::vector<uint32_t> plane_places(size_t y, size_t x) const;
   void pack_weights(const Phase& phase, const Matrix& signs);
-  void take_input(const Images& input, size_t images);
-  void phase_gradient(const Phase& phase, size_t images, float factor, Images* gradient);
+  void plan_chunks(size_t batch);
+  // Of some of a batch's images, from the first on, which are a chunk's.
+  struct Some {
+    size_t first, count;
+  };
+  void take_gradient(const Images& gradient, const Some& some, float factor);
+  void take_input(const Images& input, const Some& some);
+  void add_weight_gradient(const Some& some, size_t images, float factor, Matrix* gradient);
+  void phase_gradient(const Phase& phase, const Some& some, float factor, Images* gradient);
 
   const TileKernels& kernels_;
   ImageShape input_, output_;
@@ -49,7 +55,9 @@ class TiledProducts : public SignProducts {
   std::vector<std::vector<uint32_t>> planes_;
   std::vector<size_t> shifts_;  // from the signs of a quad of images to those that a tap meets
   std::vector<Phase> phases_;
+  size_t chunk_quads_;  // what is made of so many quads of images stays in the second-level cache
   Aligned<int8_t> weights_;
+  // Of a chunk.
   Aligned<int8_t> high_;  // by image, 64 filters, position with the border, filter
   Aligned<uint8_t> low_;
   Aligned<int8_t> quads_high_;  // by four images, filter, position, image

@@ -199,9 +199,13 @@ struct Depth {
   size_t position, positions;
 };
 
+inline int32_t* sums_of(const TileSum& s, size_t filter) {
+  return s.sums + filter / kTileRows * s.sums_step;
+}
+
 // All sums of 16 filters over a depth, added to what there is unless it is the first.
 inline void sum_filters(const TileSum& s, const Tiles& tiles, size_t filter, const Depth& depth, bool adds) {
-  int32_t* sums = s.sums;
+  int32_t* sums = sums_of(s, filter);
   for (size_t tap = 0; tap < s.taps; ++tap) {
     for (size_t c = 0; c < s.channels; c += 2 * kTileRows, sums += 4 * kTileSums) {
       if (adds) {
@@ -232,7 +236,7 @@ inline void sum_filters(const TileSum& s, const Tiles& tiles, size_t filter, con
 inline void end_filters(const TileSum& s, size_t filter) {
   const __m512 factor = _mm512_set1_ps(s.factor);
   const size_t columns = s.taps * s.channels_wanted;
-  const int32_t* sums = s.sums;
+  const int32_t* sums = sums_of(s, filter);
   for (size_t tap = 0; tap < s.taps; ++tap) {
     for (size_t c = 0; c < s.channels; c += kTileRows, sums += 2 * kTileSums) {
       if (c >= s.channels_wanted) continue;
@@ -258,10 +262,10 @@ void sum(const TileSum& s) {
     for (size_t quad = 0; quad < s.quads; quad += quads) {
       for (size_t p = 0; p < s.positions; p += kDepthTogether) {
         const Depth depth{quad, smaller(quads, s.quads - quad), p, smaller(kDepthTogether, s.positions - p)};
-        sum_filters(s, tiles, filter, depth, quad + p > 0);
+        sum_filters(s, tiles, filter, depth, s.adds || quad + p > 0);
       }
     }
-    end_filters(s, filter);
+    if (s.ends) end_filters(s, filter);
   }
 }
 

@@ -127,6 +127,7 @@ constexpr int kGatheredWideRows = 6;
 constexpr int kWideVectors = 4;
 constexpr int kPairRows = 8;
 constexpr int kSingleRows = 8;
+constexpr int kColumnBlocks = 4;
 
 #include "bitfed/nn/isa/loops.h"
 

@@ -4,9 +4,9 @@
 //
 // Lanes: load(p), store(p, x), all(f), + - * /, fma(a, b, c) = a * b + c, root(x), larger(a, b), smaller(a,
 // b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x, shifted), largest_of(x), sum_of(x) by
-// halves. Pairs (16 pairs of 16-bit integers, or 16 sums of 32 bits): no_sums(), load_sums(p), store_sums(p,
-// sums), load_pairs(p), all_pairs(p) (the one pair at p), dot(sums, a, b) = sums + a.first * b.first +
-// a.second
+// halves; kColumnBlocks (1, 2 or 4). Pairs (16 pairs of 16-bit integers, or 16 sums of 32 bits): no_sums(),
+// load_sums(p), store_sums(p, sums), load_pairs(p), all_pairs(p) (the one pair at p), dot(sums, a, b) = sums
+// + a.first * b.first + a.second
 // * b.second, floats_of(sums);
 // Doubles (16 sums): no_doubles(), add(sums, x), sum_of(sums) by halves.
 // store_rounded(p, x), store_rounded(p, even, odd): to 16 bits, to the nearest integer, ties to even.
@@ -134,6 +134,24 @@ inline Lanes activate(Lanes x) {
   return x;
 }
 
+template <int kCount>
+struct Blocks {
+  static constexpr int kBlocks = kCount;
+};
+
+// work(blocks, column): blocks of columns, as many side by side as a unit has registers for.
+template <typename Work>
+inline void for_each_block(size_t columns, const Work& work) {
+  size_t column = 0;
+  if constexpr (kColumnBlocks >= 4) {
+    for (; column + 4 * kLanes <= columns; column += 4 * kLanes) work(Blocks<4>(), column);
+  }
+  if constexpr (kColumnBlocks >= 2) {
+    for (; column + 2 * kLanes <= columns; column += 2 * kLanes) work(Blocks<2>(), column);
+  }
+  for (; column < columns; column += kLanes) work(Blocks<1>(), column);
+}
+
 constexpr size_t kRun = 256;  // rows that are summed up one by one; float sums of many more lose digits
 
 // The sums run down the rows, one after the other; several blocks of columns side by side hide their latency.
@@ -218,16 +236,19 @@ inline void norm_forward_blocks(const NormForward& n, size_t column) {
 }
 
 void norm_forward(const NormForward& n) {
-  size_t column = 0;
-  for (; column + 4 * kLanes <= n.columns; column += 4 * kLanes) norm_forward_blocks<4>(n, column);
-  for (; column + 2 * kLanes <= n.columns; column += 2 * kLanes) norm_forward_blocks<2>(n, column);
-  if (column < n.columns) norm_forward_blocks<1>(n, column);
+  for_each_block(n.columns,
+                 [&](auto blocks, size_t column) { norm_forward_blocks<blocks.kBlocks>(n, column); });
+}
+
+// On the way back a sign is a hardtanh.
+inline bool passes_within_one(Activation activation) {
+  return activation == Activation::kSign || activation == Activation::kHardtanh;
 }
 
 template <Activation kActivation>
 inline Lanes pass_back(Lanes gradient, Lanes before) {
   const Lanes none = all(0.0f);
-  if constexpr (kActivation == Activation::kSign || kActivation == Activation::kHardtanh)
+  if constexpr (kActivation == Activation::kHardtanh)
     return where_at_least(all(1.0f), larger(before, none - before), gradient, none);
   if constexpr (kActivation == Activation::kRelu) return where_at_least(none, before, none, gradient);
   return gradient;
@@ -300,18 +321,14 @@ inline void norm_backward_blocks(const NormBackward& n, size_t column) {
 
 template <Activation kActivation>
 inline void norm_backward_as(const NormBackward& n) {
-  size_t column = 0;
-  for (; column + 4 * kLanes <= n.columns; column += 4 * kLanes)
-    norm_backward_blocks<kActivation, 4>(n, column);
-  for (; column + 2 * kLanes <= n.columns; column += 2 * kLanes)
-    norm_backward_blocks<kActivation, 2>(n, column);
-  if (column < n.columns) norm_backward_blocks<kActivation, 1>(n, column);
+  for_each_block(n.columns, [&](auto blocks, size_t column) {
+    norm_backward_blocks<kActivation, blocks.kBlocks>(n, column);
+  });
 }
 
 void norm_backward(const NormBackward& n) {
-  if (n.activation == Activation::kSign) return norm_backward_as<Activation::kSign>(n);
+  if (passes_within_one(n.activation)) return norm_backward_as<Activation::kHardtanh>(n);
   if (n.activation == Activation::kRelu) return norm_backward_as<Activation::kRelu>(n);
-  if (n.activation == Activation::kHardtanh) return norm_backward_as<Activation::kHardtanh>(n);
   norm_backward_as<Activation::kNone>(n);
 }
 

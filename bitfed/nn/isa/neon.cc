@@ -161,6 +161,7 @@ constexpr int kGatheredWideRows = 1;
 constexpr int kWideVectors = 0;
 constexpr int kPairRows = 3;
 constexpr int kSingleRows = 6;
+constexpr int kColumnBlocks = 2;
 
 #include "bitfed/nn/isa/loops.h"
 

@@ -40,12 +40,9 @@ inline void moments_of_blocks(const float* x, size_t rows, size_t columns, float
 }
 
 void moments(const float* x, size_t rows, size_t columns, float* mean, float* variance) {
-  size_t column = 0;
-  for (; column + 4 * kLanes <= columns; column += 4 * kLanes)
-    moments_of_blocks<4>(x + column, rows, columns, mean + column, variance + column);
-  for (; column + 2 * kLanes <= columns; column += 2 * kLanes)
-    moments_of_blocks<2>(x + column, rows, columns, mean + column, variance + column);
-  if (column < columns) moments_of_blocks<1>(x + column, rows, columns, mean + column, variance + column);
+  for_each_block(columns, [&](auto blocks, size_t column) {
+    moments_of_blocks<blocks.kBlocks>(x + column, rows, columns, mean + column, variance + column);
+  });
 }
 
 // The pixels of a window, with their signs turned where the factor is below 0: the largest of them is what
@@ -123,9 +120,8 @@ inline void norm_pool_sums_as(const NormPool& p, const NormPoolSums& s) {
 }
 
 void norm_pool_sums(const NormPool& p, const NormPoolSums& s) {
+  if (passes_within_one(p.activation)) return norm_pool_sums_as<Activation::kHardtanh>(p, s);
   if (p.activation == Activation::kRelu) return norm_pool_sums_as<Activation::kRelu>(p, s);
-  if (p.activation == Activation::kHardtanh) return norm_pool_sums_as<Activation::kHardtanh>(p, s);
-  if (p.activation == Activation::kSign) return norm_pool_sums_as<Activation::kSign>(p, s);
   norm_pool_sums_as<Activation::kNone>(p, s);
 }
 
@@ -179,8 +175,7 @@ inline void norm_pool_back_as(const NormPool& p, const NormPoolBackward& b) {
 }
 
 void norm_pool_back(const NormPool& p, const NormPoolBackward& b) {
+  if (passes_within_one(p.activation)) return norm_pool_back_as<Activation::kHardtanh>(p, b);
   if (p.activation == Activation::kRelu) return norm_pool_back_as<Activation::kRelu>(p, b);
-  if (p.activation == Activation::kHardtanh) return norm_pool_back_as<Activation::kHardtanh>(p, b);
-  if (p.activation == Activation::kSign) return norm_pool_back_as<Activation::kSign>(p, b);
   norm_pool_back_as<Activation::kNone>(p, b);
 }

@@ -155,6 +155,7 @@ constexpr int kGatheredWideRows = 1;
 constexpr int kWideVectors = 0;
 constexpr int kPairRows = 2;
 constexpr int kSingleRows = 2;
+constexpr int kColumnBlocks = 1;
 
 #include "bitfed/nn/isa/loops.h"
 
