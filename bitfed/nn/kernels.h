@@ -197,7 +197,6 @@ struct FilterBlend {
   float alpha;
   float beta;
   size_t count;
-  float* blended;  // weights + alpha (turned - weights) + beta (server - weights)
 };
 
 struct FilterBlendBackward {
@@ -319,7 +318,8 @@ struct NeuralKernels {
   // (x - mean) * factor where the mask is 1, 0 elsewhere.
   void (*standardise)(const float* x, size_t count, const float* mask, float mean, float factor, float* out);
   void (*sign_back)(const SignBackward& sign);
-  void (*blend_filter)(const FilterBlend& blend);
+  // weights + alpha (turned - weights) + beta (server - weights)
+  void (*blend_filter)(const FilterBlend& blend, float* blended);
   void (*blend_filter_back)(FilterBlendBackward* blend);
   void (*fuse_filter_back)(FilterFuseBackward* fuse);
 };

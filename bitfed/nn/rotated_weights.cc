@@ -62,14 +62,14 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
       server_standard_(server_),
       standard_(server_),
       turned_(server_),
-      blended_(server_),
-      gradient_(server_),
-      kept_(server_),
-      turned_gradient_(server_),
+      gradient_(kRotatedTogether, inputs),
+      kept_(gradient_),
+      turned_gradient_(gradient_),
       fused_(server_.filter_floats()),
+      blended_(server_.filter_floats()),
       scratch_(server_.filter_floats()),
       inverse_deviations_(filters),
-      workspace_(server_),
+      workspace_(inputs),
       search_(server_),
       signs_(filters, inputs) {
   if (server_.is_padded()) local_ = server_;
@@ -155,62 +155,68 @@ void RotatedWeights::end_round() {
 
 const Matrix& RotatedWeights::forward() {
   const NeuralKernels& kernels = neural_kernels();
-  const size_t count = standard_.filter_floats();
   for_each_run(standard_.count, kRotatedTogether, [&](const FilterRun& run) {
     for (size_t f = run.first; f < run.first + run.count; ++f) {
       fuse(f);
       standardise(fused_.data(), f, standard_.filter(f));
     }
-    rotate(standard_, run, r1_.values, r2_.values, &workspace_, &turned_);
+    rotate(standard_.filter(run.first), run.count, r1_.values, r2_.values, &workspace_,
+           turned_.filter(run.first));
     for (size_t f = run.first; f < run.first + run.count; ++f) {
-      const float alpha = std::fabs(std::sin(theta_.values.row(0)[f]));
-      kernels.blend_filter({standard_.filter(f), turned_.filter(f), server_standard_.filter(f), alpha, beta(),
-                            count, blended_.filter(f)});
-      float* signs = blended_.is_padded() ? scratch_.data() : signs_.row(f);
-      kernels.signs(blended_.filter(f), count, 0, signs);
-      if (blended_.is_padded()) compact(signs, blended_, signs_.row(f));
+      float* signs = standard_.is_padded() ? scratch_.data() : signs_.row(f);
+      kernels.blend_filter(blend(f), blended_.data());
+      kernels.signs(blended_.data(), blended_.size(), 0, signs);
+      if (standard_.is_padded()) compact(signs, standard_, signs_.row(f));
     }
   });
   return signs_;
 }
 
-void RotatedWeights::backward_to_blend(size_t f, const float* gradient, float* of_beta) {
-  const float theta = theta_.values.row(0)[f];
-  if (gradient_.is_padded()) {
-    expand(gradient, gradient_, gradient_.filter(f));
-    gradient = gradient_.filter(f);
-  }
-  FilterBlendBackward blend{
-      {standard_.filter(f), turned_.filter(f), server_standard_.filter(f), std::fabs(std::sin(theta)), beta(),
-       standard_.filter_floats(), blended_.filter(f)},
-      surrogate_,
-      gradient,
-      kept_.filter(f),
-      turned_gradient_.filter(f),
-      0,
-      0};
-  neural_kernels().blend_filter_back(&blend);
-  theta_.gradient.row(0)[f] = blend.of_alpha * slope_of_absolute_sine(theta);
-  *of_beta += blend.of_beta;
+FilterBlend RotatedWeights::blend(size_t f) const {
+  return {standard_.filter(f),
+          turned_.filter(f),
+          server_standard_.filter(f),
+          std::fabs(std::sin(theta_.values.row(0)[f])),
+          beta(),
+          standard_.filter_floats()};
 }
 
-void RotatedWeights::backward_to_weights(size_t f, float* of_lambda) {
-  float* to = standard_.is_padded() ? scratch_.data() : weights_.gradient.row(f);
-  FilterFuseBackward fuse{standard_.filter(f),
-                          kept_.filter(f),
-                          gradient_.filter(f),
-                          local(f),
-                          server_.filter(f),
-                          mask_.data(),
-                          standard_.filter_floats(),
-                          inputs_,
-                          inverse_deviations_[f],
-                          lambda(),
-                          to,
-                          0};
-  neural_kernels().fuse_filter_back(&fuse);
-  if (standard_.is_padded()) compact(to, standard_, weights_.gradient.row(f));
-  *of_lambda += fuse.of_lambda;
+void RotatedWeights::backward_to_blend(const FilterRun& run, const Matrix& gradient, float* of_beta) {
+  for (size_t i = 0; i < run.count; ++i) {
+    const size_t f = run.first + i;
+    const float* of_signs = gradient.row(f);
+    if (gradient_.is_padded()) {
+      expand(of_signs, gradient_, gradient_.filter(i));
+      of_signs = gradient_.filter(i);
+    }
+    FilterBlendBackward back{blend(f), surrogate_, of_signs, kept_.filter(i), turned_gradient_.filter(i),
+                             0,        0};
+    neural_kernels().blend_filter_back(&back);
+    theta_.gradient.row(0)[f] = back.of_alpha * slope_of_absolute_sine(theta_.values.row(0)[f]);
+    *of_beta += back.of_beta;
+  }
+}
+
+void RotatedWeights::backward_to_weights(const FilterRun& run, float* of_lambda) {
+  for (size_t i = 0; i < run.count; ++i) {
+    const size_t f = run.first + i;
+    float* to = standard_.is_padded() ? scratch_.data() : weights_.gradient.row(f);
+    FilterFuseBackward fuse{standard_.filter(f),
+                            kept_.filter(i),
+                            gradient_.filter(i),
+                            local(f),
+                            server_.filter(f),
+                            mask_.data(),
+                            standard_.filter_floats(),
+                            inputs_,
+                            inverse_deviations_[f],
+                            lambda(),
+                            to,
+                            0};
+    neural_kernels().fuse_filter_back(&fuse);
+    if (standard_.is_padded()) compact(to, standard_, weights_.gradient.row(f));
+    *of_lambda += fuse.of_lambda;
+  }
 }
 
 void RotatedWeights::backward(const Matrix& gradient) {
@@ -218,11 +224,10 @@ void RotatedWeights::backward(const Matrix& gradient) {
   float of_lambda = 0;
   prepare_way_back(r2_.values, &workspace_);
   for_each_run(standard_.count, kRotatedTogether, [&](const FilterRun& run) {
-    for (size_t f = run.first; f < run.first + run.count; ++f)
-      backward_to_blend(f, gradient.row(f), &of_beta);
+    backward_to_blend(run, gradient, &of_beta);
     // R' w comes from w by R: its gradient goes back by R.
-    rotate_back(turned_gradient_, run, r1_.values, &workspace_, &gradient_);
-    for (size_t f = run.first; f < run.first + run.count; ++f) backward_to_weights(f, &of_lambda);
+    rotate_back(turned_gradient_.filter(0), run.count, r1_.values, &workspace_, gradient_.filter(0));
+    backward_to_weights(run, &of_lambda);
   });
   gamma_.gradient.row(0)[0] = of_beta * slope_of_absolute_sine(gamma_.values.row(0)[0]);
   lambda_.gradient.row(0)[0] = of_lambda;

@@ -48,8 +48,9 @@ class RotatedWeights {
   const float* local(size_t filter) const;
   void fuse(size_t filter);
   void standardise(const float* filter, size_t place, float* standard);
-  void backward_to_blend(size_t filter, const float* gradient, float* of_beta);
-  void backward_to_weights(size_t filter, float* of_lambda);
+  FilterBlend blend(size_t filter) const;
+  void backward_to_blend(const FilterRun& run, const Matrix& gradient, float* of_beta);
+  void backward_to_weights(const FilterRun& run, float* of_lambda);
 
   size_t inputs_;
   RotatedOptions options_;
@@ -60,9 +61,9 @@ class RotatedWeights {
   Floats mask_;    // of a filter: 1 where there is a weight
   Filters local_;  // empty where filters have no padding: the weights themselves will do
   Filters server_, server_standard_;
-  Filters standard_, turned_, blended_;
-  Filters gradient_, kept_, turned_gradient_;
-  Floats fused_, scratch_;  // of a filter
+  Filters standard_, turned_;
+  Filters gradient_, kept_, turned_gradient_;  // of a run of filters
+  Floats fused_, blended_, scratch_;           // of a filter
   std::vector<float> inverse_deviations_;
   RotationWorkspace workspace_;
   RotationSearch search_;

@@ -1,6 +1,7 @@
 #include "bitfed/nn/rotation.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <vector>
 
@@ -38,22 +39,23 @@ double norm_bound(const Matrix& matrix) {
   return std::sqrt(largest_row * *std::max_element(columns.begin(), columns.end()));
 }
 
-// turned = W * right of every filter of the run; `turned` is where the run's first comes to stand.
-void turn_right(const Filters& filters, const FilterRun& run, const Matrix& right, float* turned) {
-  neural_kernels().multiply({filters.filter(run.first), filters.stride, 1, right.values.data(), right.stride,
-                             turned, filters.stride, run.count * filters.shape.rows, filters.stride,
-                             filters.shape.columns});
+// halfway = W * right of every filter
+void turn_right(const float* filters, size_t count, const Matrix& right, Filters* halfway) {
+  const size_t stride = halfway->stride;
+  neural_kernels().multiply({filters, stride, 1, right.values.data(), right.stride, halfway->filter(0),
+                             stride, count * halfway->shape.rows, stride, halfway->shape.columns});
 }
 
-// turned = left * W, or left' * W, of every filter of the run
-void turn_left(const Filters& filters, const FilterRun& run, const Matrix& left, bool left_transposed,
-               Filters* turned) {
-  const size_t rows = filters.shape.rows;
+// turned = left * W, or left' * W, of every filter
+void turn_left(const Filters& halfway, size_t count, const Matrix& left, bool left_transposed,
+               float* turned) {
+  const size_t rows = halfway.shape.rows;
   const size_t row_step = left_transposed ? 1 : left.stride;
   const size_t depth_step = left_transposed ? left.stride : 1;
-  for (size_t f = run.first; f < run.first + run.count; ++f) {
-    neural_kernels().multiply({left.values.data(), row_step, depth_step, filters.filter(f), filters.stride,
-                               turned->filter(f), turned->stride, rows, turned->stride, rows});
+  for (size_t f = 0; f < count; ++f) {
+    neural_kernels().multiply({left.values.data(), row_step, depth_step, halfway.filter(f), halfway.stride,
+                               turned + f * halfway.filter_floats(), halfway.stride, rows, halfway.stride,
+                               rows});
   }
 }
 
@@ -68,13 +70,14 @@ FilterShape::FilterShape(size_t n) : rows(n), columns(1) {
   }
 }
 
-RotationWorkspace::RotationWorkspace(const Filters& like)
-    : halfway(like), r2_transposed(like.shape.columns, like.shape.columns) {}
+RotationWorkspace::RotationWorkspace(size_t inputs)
+    : halfway(kRotatedTogether, inputs), r2_transposed(halfway.shape.columns, halfway.shape.columns) {}
 
-void rotate(const Filters& filters, const FilterRun& run, const Matrix& r1, const Matrix& r2,
-            RotationWorkspace* workspace, Filters* turned) {
-  turn_right(filters, run, r2, workspace->halfway.filter(run.first));
-  turn_left(workspace->halfway, run, r1, true, turned);
+void rotate(const float* filters, size_t count, const Matrix& r1, const Matrix& r2,
+            RotationWorkspace* workspace, float* turned) {
+  assert(count <= kRotatedTogether);
+  turn_right(filters, count, r2, &workspace->halfway);
+  turn_left(workspace->halfway, count, r1, true, turned);
 }
 
 void prepare_way_back(const Matrix& r2, RotationWorkspace* workspace) {
@@ -83,10 +86,11 @@ void prepare_way_back(const Matrix& r2, RotationWorkspace* workspace) {
   }
 }
 
-void rotate_back(const Filters& filters, const FilterRun& run, const Matrix& r1, RotationWorkspace* workspace,
-                 Filters* turned) {
-  turn_right(filters, run, workspace->r2_transposed, workspace->halfway.filter(run.first));
-  turn_left(workspace->halfway, run, r1, false, turned);
+void rotate_back(const float* filters, size_t count, const Matrix& r1, RotationWorkspace* workspace,
+                 float* turned) {
+  assert(count <= kRotatedTogether);
+  turn_right(filters, count, workspace->r2_transposed, &workspace->halfway);
+  turn_left(workspace->halfway, count, r1, false, turned);
 }
 
 Matrix polar_factor(const Matrix& matrix) {

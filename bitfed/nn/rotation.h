@@ -38,14 +38,6 @@ struct Filters {
   Floats values;
 };
 
-// What turning filters of a shape needs beside them: made once, so that training allocates nothing.
-struct RotationWorkspace {
-  explicit RotationWorkspace(const Filters& like);
-
-  Filters halfway;  // turned from one side
-  Matrix r2_transposed;
-};
-
 // Filters that are worked off together: they stay in the cache.
 struct FilterRun {
   size_t first;
@@ -53,18 +45,27 @@ struct FilterRun {
 };
 inline constexpr size_t kRotatedTogether = 8;
 
+// What turning filters of `inputs` numbers needs beside them: made once, so that training allocates nothing.
+struct RotationWorkspace {
+  explicit RotationWorkspace(size_t inputs);
+
+  Filters halfway;  // turned from one side
+  Matrix r2_transposed;
+};
+
 template <typename Body>
 void for_each_run(size_t filters, size_t most, Body body) {
   for (size_t first = 0; first < filters; first += most)
     body(FilterRun{first, filters - first < most ? filters - first : most});
 }
 
-// turned = R1' W R2 of every filter of the run, or back, R1 W R2' (after prepare_way_back).
-void rotate(const Filters& filters, const FilterRun& run, const Matrix& r1, const Matrix& r2,
-            RotationWorkspace* workspace, Filters* turned);
+// turned = R1' W R2 of `count` filters, kRotatedTogether at most, one after the other as in Filters; or back,
+// R1 W R2' (after prepare_way_back).
+void rotate(const float* filters, size_t count, const Matrix& r1, const Matrix& r2,
+            RotationWorkspace* workspace, float* turned);
 void prepare_way_back(const Matrix& r2, RotationWorkspace* workspace);
-void rotate_back(const Filters& filters, const FilterRun& run, const Matrix& r1, RotationWorkspace* workspace,
-                 Filters* turned);
+void rotate_back(const float* filters, size_t count, const Matrix& r1, RotationWorkspace* workspace,
+                 float* turned);
 
 // The orthogonal matrix nearest to a square one, U V' of its singular value decomposition U S V', by Newton
 // and Schulz: products alone. A matrix of zeros gives the identity.

@@ -80,11 +80,12 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
   const Filters filters = random_filters(5, 288);
   const Matrix r1 = polar_factor(random_matrix(18, 1));
   const Matrix r2 = polar_factor(random_matrix(16, 2));
-  RotationWorkspace workspace(filters);
+  RotationWorkspace workspace(288);
   Filters turned = filters;
   Filters back = filters;
-  for_each_run(filters.count, 2,
-               [&](const FilterRun& run) { rotate(filters, run, r1, r2, &workspace, &turned); });
+  for_each_run(filters.count, 2, [&](const FilterRun& run) {
+    rotate(filters.filter(run.first), run.count, r1, r2, &workspace, turned.filter(run.first));
+  });
   // One element by hand: (R1' W R2)[2][3].
   double expected = 0;
   for (size_t i = 0; i < 18; ++i) {
@@ -94,8 +95,9 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
   }
   EXPECT_NEAR(turned.filter(4)[2 * turned.stride + 3], expected, 1e-5);
   prepare_way_back(r2, &workspace);
-  for_each_run(filters.count, 2,
-               [&](const FilterRun& run) { rotate_back(turned, run, r1, &workspace, &back); });
+  for_each_run(filters.count, 2, [&](const FilterRun& run) {
+    rotate_back(turned.filter(run.first), run.count, r1, &workspace, back.filter(run.first));
+  });
   for (size_t r = 0; r < 18; ++r) {
     for (size_t c = 0; c < 16; ++c) {
       const size_t at = r * filters.stride + c;

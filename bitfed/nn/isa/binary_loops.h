@@ -293,16 +293,23 @@ void sign_back(const SignBackward& s) {
   }
 }
 
-void blend_filter(const FilterBlend& f) {
-  const Lanes alpha = all(f.alpha);
-  const Lanes beta = all(f.beta);
-  for (size_t i = 0; i < f.count; i += kLanes) {
+// What a filter is pulled toward, and what it is blended to.
+struct Blend {
+  Lanes to_turned, to_server, blended;
+
+  Blend(const FilterBlend& f, size_t i) {
     const Lanes weights = load(f.weights + i);
-    const Lanes turned = fma(alpha, load(f.turned + i) - weights, weights);
-    store(f.blended + i, fma(beta, load(f.server + i) - weights, turned));
+    to_turned = load(f.turned + i) - weights;
+    to_server = load(f.server + i) - weights;
+    blended = fma(all(f.beta), to_server, fma(all(f.alpha), to_turned, weights));
   }
+};
+
+void blend_filter(const FilterBlend& f, float* blended) {
+  for (size_t i = 0; i < f.count; i += kLanes) store(blended + i, Blend(f, i).blended);
 }
 
+// Blended once more: that takes less time than to read it from memory.
 void blend_filter_back(FilterBlendBackward* b) {
   const FilterBlend& f = b->forward;
   const Slope slope(b->surrogate);
@@ -311,10 +318,10 @@ void blend_filter_back(FilterBlendBackward* b) {
   Lanes of_alpha = all(0.0f);
   Lanes of_beta = all(0.0f);
   for (size_t i = 0; i < f.count; i += kLanes) {
-    const Lanes weights = load(f.weights + i);
-    const Lanes gradient = load(b->gradient + i) * slope.at(load(f.blended + i));
-    of_alpha = fma(gradient, load(f.turned + i) - weights, of_alpha);
-    of_beta = fma(gradient, load(f.server + i) - weights, of_beta);
+    const Blend blend(f, i);
+    const Lanes gradient = load(b->gradient + i) * slope.at(blend.blended);
+    of_alpha = fma(gradient, blend.to_turned, of_alpha);
+    of_beta = fma(gradient, blend.to_server, of_beta);
     store(b->kept + i, rest * gradient);
     store(b->turned + i, alpha * gradient);
   }
