@@ -10,6 +10,10 @@ namespace bitfed {
 // then have no tails, and sums along a row are taken in one order everywhere.
 inline constexpr size_t kLanes = 16;
 
+// Outputs as large as this are written past the caches (`streams`, where a kernel sees a part of one): nobody
+// would find them there when they are read again, and a cache reads what it is to write.
+inline constexpr size_t kStreamedBytes = size_t{4} << 20;
+
 constexpr size_t padded(size_t columns) {
   return (columns + kLanes - 1) / kLanes * kLanes;
 }
@@ -186,6 +190,7 @@ struct SignBackward {
   Surrogate surrogate;
   const float* gradient;  // of out
   float* x_gradient;
+  bool streams;
 };
 
 // What FedBNN makes of the weights of one filter, see RotatedWeights, and the way back. All are `count`
@@ -306,7 +311,7 @@ struct NeuralKernels {
   void (*transpose)(const float* from, size_t rows, size_t columns, float* to, size_t to_stride);
 
   // out = x >= threshold ? 1 : -1.
-  void (*signs)(const float* x, size_t count, float threshold, float* out);
+  void (*signs)(const float* x, size_t count, float threshold, float* out, bool streams);
 
   // x * a + y * b, the first product fused.
   void (*combine)(const float* x, float a, const float* y, float b, size_t count, float* out);

@@ -13,7 +13,10 @@ constexpr float kTiny = 1e-6f;  // equal values have no deviation
 }  // namespace
 
 SignActivation::SignActivation(size_t batch, const ImageShape& input, size_t border)
-    : Layer(batch, input.with_border(border)), means_(batch), inverse_deviations_(batch) {
+    : Layer(batch, input.with_border(border)),
+      streams_(batch * input.image_floats() * sizeof(float) >= kStreamedBytes),
+      means_(batch),
+      inverse_deviations_(batch) {
   assert(input.border == 0 && input.channels % kLanes == 0 && input.idle_channels == 0);
 }
 
@@ -58,7 +61,7 @@ void SignActivation::forward(const Images& input, size_t images, Pass pass) {
         gathered ? *running_mean_->values.row(0) : kernels.mean(input.row(first, 0), count, count);
     for (size_t image = first; image < first + step; ++image) {
       for (size_t y = 0; y < shape.height; ++y)
-        kernels.signs(input.row(image, y), shape.row_floats(), mean, output_.row(image, y));
+        kernels.signs(input.row(image, y), shape.row_floats(), mean, output_.row(image, y), streams_);
     }
     if (pass == Pass::kPrediction) continue;
     means_[first] = mean;
@@ -72,7 +75,8 @@ void SignActivation::backward(const Images& input, size_t images, Images* input_
   const size_t count = step * input.shape().image_floats();
   for (size_t first = 0; first < images; first += step) {
     neural_kernels().sign_back({input.row(first, 0), count, means_[first], inverse_deviations_[first],
-                                kSurrogate, output_gradient_.row(first, 0), input_gradient->row(first, 0)});
+                                kSurrogate, output_gradient_.row(first, 0), input_gradient->row(first, 0),
+                                streams_});
   }
 }
 

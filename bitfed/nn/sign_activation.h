@@ -31,6 +31,7 @@ class SignActivation : public Layer {
   float deviation(const Images& input, size_t first, size_t images, float mean) const;
   void gather(float mean);
 
+  bool streams_;
   std::optional<Parameter> running_mean_;
   std::vector<float> means_, inverse_deviations_;  // by the first image they are of
 };

@@ -80,6 +80,7 @@ struct TileProduct {
   size_t c_image_step;
   size_t row_step;
   size_t pixel_step;
+  bool streams;  // past the caches
 };
 
 struct TileKernels {

@@ -1,6 +1,7 @@
 #include "bitfed/nn/tiled_products.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 
 namespace bitfed {
@@ -30,9 +31,9 @@ TiledProducts::TiledProducts(const TileKernels& kernels, size_t batch, const Ima
       block_bytes_((output.height + 2) * pitch_ * kTileBytes),
       image_bytes_(filter_bytes_ / kTileBytes * block_bytes_),
       no_image_(std::max(input.image_floats(), output.image_floats())) {
-  // The last tile's patches reach a little further than the image.
-  const size_t beyond = 2 * pitch_ + 2 + kTileRows;
-  sign_block_bytes_ = whole_tiles(positions_ + beyond, kTileRows) * kTileBytes;
+  // The first patch's last tap is so far away.
+  const size_t furthest = ((kernel.side / 2 + 1) / kernel.stride) * (pitch_ + 1);
+  sign_block_bytes_ = (positions_ + furthest) * kTileBytes;
   std::map<std::pair<size_t, size_t>, size_t> planes;
   const size_t border = 1 - kernel.side / 2;
   for (size_t tap = 0; tap < kernel.taps(); ++tap) {
@@ -41,6 +42,7 @@ TiledProducts::TiledProducts(const TileKernels& kernels, size_t batch, const Ima
     const auto [plane, is_new] = planes.try_emplace({y % kernel.stride, x % kernel.stride}, planes_.size());
     if (is_new) planes_.push_back(plane_places(plane->first.first, plane->first.second));
     const size_t position = y / kernel.stride * pitch_ + x / kernel.stride;
+    assert(position <= furthest);
     shifts_.push_back(plane->second * channels_ / kTileRows * sign_block_bytes_ + position * kTileBytes);
   }
   size_t weights = 0;
@@ -48,6 +50,8 @@ TiledProducts::TiledProducts(const TileKernels& kernels, size_t batch, const Ima
     weights = add_phase(phase, weights);
   weights_ = Aligned<int8_t>(weights);
   plan_chunks(batch);
+  // The last tile's patches reach a little further than the image.
+  const size_t beyond = 2 * pitch_ + 2 + kTileRows;
   high_ = Aligned<int8_t>(4 * chunk_quads_ * image_bytes_ + beyond * kTileBytes);
   low_ = Aligned<uint8_t>(high_.size());
   quads_high_ = Aligned<int8_t>(chunk_quads_ * 4 * positions_ * output.channels);
@@ -71,13 +75,12 @@ void TiledProducts::plan_chunks(size_t batch) {
 }
 
 std::vector<uint32_t> TiledProducts::plane_places(size_t y, size_t x) const {
-  const size_t row = input_.width + 2;
   std::vector<uint32_t> places(sign_block_bytes_ / kTileBytes);  // 0: a pixel of the border
-  for (size_t i = 0; y + i * kernel_.stride < input_.height + 2; ++i) {
-    for (size_t j = 0; j < pitch_ && x + j * kernel_.stride < row; ++j) {
-      const size_t pixel = (y + i * kernel_.stride) * row + x + j * kernel_.stride;
-      places[i * pitch_ + j] = static_cast<uint32_t>(pixel * input_.channels);
-    }
+  for (size_t position = 0; position < places.size(); ++position) {
+    const size_t row = y + position / pitch_ * kernel_.stride;
+    const size_t column = x + position % pitch_ * kernel_.stride;
+    if (row < input_.height + 2 && column < input_.width + 2)
+      places[position] = static_cast<uint32_t>((row * (input_.width + 2) + column) * input_.channels);
   }
   return places;
 }
@@ -194,24 +197,26 @@ void TiledProducts::phase_gradient(const Phase& phase, const Some& some, float f
   const size_t together = std::max<size_t>(1, kChunkBytes / (2 * image_bytes_));
   for (size_t i = 0; i < some.count; i += together) {
     const size_t at = i * image_bytes_ + phase.first;
-    kernels_.multiply({.high = high_.data() + at,
-                       .low = low_.data() + at,
-                       .images = std::min(together, some.count - i),
-                       .image_step = image_bytes_,
-                       .blocks = filter_bytes_ / kTileBytes,
-                       .block_step = block_bytes_,
-                       .shifts = phase.shifts.data(),
-                       .taps = phase.shifts.size(),
-                       .weights = weights_.data() + phase.weights,
-                       .channels = input_.channels,
-                       .height = geometry.height,
-                       .width = geometry.width,
-                       .pitch = pitch_,
-                       .factor = 1 / factor,
-                       .c = gradient->row(some.first + i, geometry.y) + geometry.x * input_.channels,
-                       .c_image_step = shape.image_floats(),
-                       .row_step = geometry.stride * shape.row_floats(),
-                       .pixel_step = geometry.stride * input_.channels});
+    kernels_.multiply(
+        {.high = high_.data() + at,
+         .low = low_.data() + at,
+         .images = std::min(together, some.count - i),
+         .image_step = image_bytes_,
+         .blocks = filter_bytes_ / kTileBytes,
+         .block_step = block_bytes_,
+         .shifts = phase.shifts.data(),
+         .taps = phase.shifts.size(),
+         .weights = weights_.data() + phase.weights,
+         .channels = input_.channels,
+         .height = geometry.height,
+         .width = geometry.width,
+         .pitch = pitch_,
+         .factor = 1 / factor,
+         .c = gradient->row(some.first + i, geometry.y) + geometry.x * input_.channels,
+         .c_image_step = shape.image_floats(),
+         .row_step = geometry.stride * shape.row_floats(),
+         .pixel_step = geometry.stride * input_.channels,
+         .streams = gradient->batch() * shape.image_floats() * sizeof(float) >= kStreamedBytes});
   }
 }
 

@@ -356,7 +356,7 @@ TEST(NeuralKernelsTest, SignOfZeroIsPositive) {
   x[2] = -1e-30f;
   for (const NeuralKernels* table : supported_neural_kernels()) {
     Floats out(3);
-    table->signs(x.data(), x.size(), 0, out.data());
+    table->signs(x.data(), x.size(), 0, out.data(), false);
     EXPECT_EQ(out[0], 1);
     EXPECT_EQ(out[1], 1);
     EXPECT_EQ(out[2], -1);

@@ -286,7 +286,14 @@ inline void put(const TileProduct& p, const int32_t* sums, const Positions& posi
   size_t y = positions.first / p.pitch;
   size_t x = positions.first % p.pitch;
   for (size_t row = 0; row < kTileRows && y < p.height; ++row, sums += kTileRows) {
-    if (x < p.width) _mm512_storeu_ps(c + y * p.row_step + x * p.pixel_step, joined(sums, factor));
+    if (x < p.width) {
+      float* to = c + y * p.row_step + x * p.pixel_step;
+      if (p.streams) {
+        _mm512_stream_ps(to, joined(sums, factor));
+      } else {
+        _mm512_store_ps(to, joined(sums, factor));
+      }
+    }
     if (++x == p.pitch) {
       x = 0;
       ++y;

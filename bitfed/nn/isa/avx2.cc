@@ -20,6 +20,10 @@ inline void store(float* p, Lanes x) {
   _mm256_store_ps(p, x.a);
   _mm256_store_ps(p + 8, x.b);
 }
+inline void stream(float* p, Lanes x) {
+  _mm256_stream_ps(p, x.a);
+  _mm256_stream_ps(p + 8, x.b);
+}
 inline Lanes all(float value) {
   return {_mm256_set1_ps(value), _mm256_set1_ps(value)};
 }

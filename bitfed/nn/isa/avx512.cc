@@ -19,6 +19,9 @@ inline Lanes load(const float* p) {
 inline void store(float* p, Lanes x) {
   _mm512_store_ps(p, x.v);
 }
+inline void stream(float* p, Lanes x) {
+  _mm512_stream_ps(p, x.v);
+}
 inline Lanes all(float value) {
   return {_mm512_set1_ps(value)};
 }

@@ -34,6 +34,9 @@ inline Values load_values(const float* from) {
 inline void store_values(float* to, Values values) {
   _mm256_storeu_ps(to, values);
 }
+inline void stream_values(float* to, Values values) {
+  _mm256_stream_ps(to, values);
+}
 inline Values larger(Values a, Values b) {
   return _mm256_max_ps(a, b);
 }

@@ -30,6 +30,9 @@ inline Values load_values(const float* from) {
 inline void store_values(float* to, Values values) {
   _mm512_storeu_ps(to, values);
 }
+inline void stream_values(float* to, Values values) {
+  _mm512_stream_ps(to, values);
+}
 inline Values larger(Values a, Values b) {
   return _mm512_max_ps(a, b);
 }

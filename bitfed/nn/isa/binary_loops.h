@@ -230,9 +230,15 @@ void transpose_signs(const int16_t* from, size_t rows, size_t columns, int16_t* 
   }
 }
 
-void signs(const float* x, size_t count, float threshold, float* out) {
+template <bool kStreams>
+inline void signs_as(const float* x, size_t count, float threshold, float* out) {
   for (size_t i = 0; i < count; i += kLanes)
-    store(out + i, where_at_least(load(x + i), all(threshold), all(1.0f), all(-1.0f)));
+    put<kStreams>(out + i, where_at_least(load(x + i), all(threshold), all(1.0f), all(-1.0f)));
+}
+
+void signs(const float* x, size_t count, float threshold, float* out, bool streams) {
+  if (streams) return signs_as<true>(x, count, threshold, out);
+  signs_as<false>(x, count, threshold, out);
 }
 
 void combine(const float* x, float a, const float* y, float b, size_t count, float* out) {
@@ -271,16 +277,18 @@ struct Slope {
   Lanes at(Lanes x) const { return k * larger(fma(fall, magnitude(x), height), all(0.0f)); }
 };
 
-void sign_back(const SignBackward& s) {
+template <bool kStreams>
+inline void sign_back_as(const SignBackward& s) {
   const Slope slope(s.surrogate);
   const Lanes about = all(s.mean);
   const Lanes inverse = all(s.inverse_deviation);
+  const auto normal_at = [&](size_t i) { return (load(s.x + i) - about) * inverse; };
+  const auto passed = [&](size_t i, Lanes normal) { return load(s.gradient + i) * slope.at(normal); };
   Lanes sums = all(0.0f);
   Lanes alongs = all(0.0f);
   for (size_t i = 0; i < s.count; i += kLanes) {
-    const Lanes normal = (load(s.x + i) - about) * inverse;
-    const Lanes gradient = load(s.gradient + i) * slope.at(normal);
-    store(s.x_gradient + i, gradient);
+    const Lanes normal = normal_at(i);
+    const Lanes gradient = passed(i, normal);
     sums = sums + gradient;
     alongs = fma(gradient, normal, alongs);
   }
@@ -288,9 +296,14 @@ void sign_back(const SignBackward& s) {
   const Lanes sum = all(sum_of(sums) / count);
   const Lanes along = all(-sum_of(alongs) / count);
   for (size_t i = 0; i < s.count; i += kLanes) {
-    const Lanes normal = (load(s.x + i) - about) * inverse;
-    store(s.x_gradient + i, fma(along, normal, load(s.x_gradient + i) - sum) * inverse);
+    const Lanes normal = normal_at(i);
+    put<kStreams>(s.x_gradient + i, fma(along, normal, passed(i, normal) - sum) * inverse);
   }
+}
+
+void sign_back(const SignBackward& s) {
+  if (s.streams) return sign_back_as<true>(s);
+  sign_back_as<false>(s);
 }
 
 // What a filter is pulled toward, and what it is blended to.

@@ -31,6 +31,9 @@ inline Values load_values(const float* from) {
 inline void store_values(float* to, Values values) {
   vst1q_f32(to, values);
 }
+inline void stream_values(float* to, Values values) {
+  store_values(to, values);
+}
 inline Values larger(Values a, Values b) {
   return vmaxq_f32(a, b);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "bitfed/nn/binary_kernels.h"
+#include "bitfed/nn/kernels.h"
 
 namespace bitfed::isa {
 

@@ -2,10 +2,11 @@
 // inside its own anonymous namespace: the loops are written once and compiled for every instruction set, with
 // no code shared between the objects. No contraction: a fused multiply-add is where fma() is written.
 //
-// Lanes: load(p), store(p, x), all(f), + - * /, fma(a, b, c) = a * b + c, root(x), larger(a, b), smaller(a,
-// b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x, shifted), largest_of(x), sum_of(x) by
-// halves; kColumnBlocks (1, 2 or 4). Pairs (16 pairs of 16-bit integers, or 16 sums of 32 bits): no_sums(),
-// load_sums(p), store_sums(p, sums), load_pairs(p), all_pairs(p) (the one pair at p), dot(sums, a, b) = sums
+// Lanes: load(p), store(p, x), stream(p, x) past the caches, all(f), + - * /, fma(a, b, c) = a * b + c,
+// root(x), larger(a, b), smaller(a, b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x,
+// shifted), largest_of(x), sum_of(x) by halves; kColumnBlocks (1, 2 or 4). Pairs (16 pairs of 16-bit
+// integers, or 16 sums of 32 bits): no_sums(), load_sums(p), store_sums(p, sums), load_pairs(p), all_pairs(p)
+// (the one pair at p), dot(sums, a, b) = sums
 // + a.first * b.first + a.second
 // * b.second, floats_of(sums);
 // Doubles (16 sums): no_doubles(), add(sums, x), sum_of(sums) by halves.
@@ -201,7 +202,18 @@ inline void norm_statistics(const NormForward& n, size_t column) {
   }
 }
 
-template <Activation kActivation, int kBlocks>
+// What no cache holds until it is read again need not pass through one.
+template <bool kStreams>
+inline void put(float* p, Lanes x) {
+  if constexpr (kStreams) return stream(p, x);
+  store(p, x);
+}
+
+inline bool is_streamed(size_t count) {
+  return count * sizeof(float) >= kStreamedBytes;
+}
+
+template <Activation kActivation, int kBlocks, bool kStreams>
 inline void normalise_blocks(const NormForward& n, size_t column) {
   Lanes mean[kBlocks];
   Lanes inverse[kBlocks];
@@ -220,19 +232,27 @@ inline void normalise_blocks(const NormForward& n, size_t column) {
     for (int b = 0; b < kBlocks; ++b) {
       const size_t at = r * n.columns + column + b * kLanes;
       const Lanes normal = (load(n.x + at) - mean[b]) * inverse[b];
-      store(n.out + at, activate<kActivation>(fma(normal, scale[b], shift[b])));
+      put<kStreams>(n.out + at, activate<kActivation>(fma(normal, scale[b], shift[b])));
     }
   }
+}
+
+template <int kBlocks, bool kStreams>
+inline void normalise(const NormForward& n, size_t column) {
+  if (n.activation == Activation::kSign)
+    return normalise_blocks<Activation::kSign, kBlocks, kStreams>(n, column);
+  if (n.activation == Activation::kRelu)
+    return normalise_blocks<Activation::kRelu, kBlocks, kStreams>(n, column);
+  if (n.activation == Activation::kHardtanh)
+    return normalise_blocks<Activation::kHardtanh, kBlocks, kStreams>(n, column);
+  normalise_blocks<Activation::kNone, kBlocks, kStreams>(n, column);
 }
 
 template <int kBlocks>
 inline void norm_forward_blocks(const NormForward& n, size_t column) {
   norm_statistics<kBlocks>(n, column);
-  if (n.activation == Activation::kSign) return normalise_blocks<Activation::kSign, kBlocks>(n, column);
-  if (n.activation == Activation::kRelu) return normalise_blocks<Activation::kRelu, kBlocks>(n, column);
-  if (n.activation == Activation::kHardtanh)
-    return normalise_blocks<Activation::kHardtanh, kBlocks>(n, column);
-  normalise_blocks<Activation::kNone, kBlocks>(n, column);
+  if (is_streamed(n.rows * n.columns)) return normalise<kBlocks, true>(n, column);
+  normalise<kBlocks, false>(n, column);
 }
 
 void norm_forward(const NormForward& n) {
@@ -333,9 +353,15 @@ void norm_backward(const NormBackward& n) {
 }
 
 // In this order a sum that is no number stays none.
-void add_clipped(const float* a, const float* b, size_t count, ClipBounds bounds, float* out) {
+template <bool kStreams>
+inline void add_clipped_as(const float* a, const float* b, size_t count, ClipBounds bounds, float* out) {
   for (size_t i = 0; i < count; i += kLanes)
-    store(out + i, smaller(all(bounds.most), larger(all(bounds.least), load(a + i) + load(b + i))));
+    put<kStreams>(out + i, smaller(all(bounds.most), larger(all(bounds.least), load(a + i) + load(b + i))));
+}
+
+void add_clipped(const float* a, const float* b, size_t count, ClipBounds bounds, float* out) {
+  if (is_streamed(count)) return add_clipped_as<true>(a, b, count, bounds, out);
+  add_clipped_as<false>(a, b, count, bounds, out);
 }
 
 void add_clipped_back(const float* out, const float* gradient, size_t count, ClipBounds bounds, float* to,

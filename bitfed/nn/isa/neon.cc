@@ -22,6 +22,9 @@ inline void store(float* p, Lanes x) {
   vst1q_f32(p + 8, x.c);
   vst1q_f32(p + 12, x.d);
 }
+inline void stream(float* p, Lanes x) {
+  store(p, x);
+}
 inline Lanes all(float value) {
   const float32x4_t v = vdupq_n_f32(value);
   return {v, v, v, v};

@@ -29,6 +29,9 @@ inline Lanes load(const float* p) {
 inline void store(float* p, const Lanes& x) {
   for (size_t i = 0; i < kLanes; ++i) p[i] = x.v[i];
 }
+inline void stream(float* p, const Lanes& x) {
+  store(p, x);
+}
 inline Lanes all(float value) {
   return each([&](size_t) { return value; });
 }

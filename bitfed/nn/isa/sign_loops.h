@@ -1,7 +1,7 @@
 // What stands behind the sums of signs, once for all vector units; a part of these. Before it a unit defines
 // registers of whole numbers and of floats,
 //   Sums, load_sums, larger, bits_at_least(sums, least), Values, values_of(sums), load_values, store_values,
-//   larger and smaller of values, all_values,
+//   stream_values, larger and smaller of values, all_values,
 // and for_each_quad(patches, finish(quad, filter, the four sums)).
 
 inline Values clipped(Values x) {
@@ -51,9 +51,16 @@ void sign_thresholds(const SignPatches& p, const SignThresholds& t) {
 }
 
 void sign_sums(const SignPatches& p, float* out) {
+  const bool streams = 4 * p.quads * p.filter_count * sizeof(float) >= kStreamedBytes;
   for_each_quad(p, [&](size_t quad, size_t at, const Sums(&sums)[4]) {
 #pragma GCC unroll 4
-    for (size_t corner = 0; corner < 4; ++corner)
-      store_values(out + (4 * quad + corner) * p.filter_count + at, values_of(sums[corner]));
+    for (size_t corner = 0; corner < 4; ++corner) {
+      float* to = out + (4 * quad + corner) * p.filter_count + at;
+      if (streams) {
+        stream_values(to, values_of(sums[corner]));
+      } else {
+        store_values(to, values_of(sums[corner]));
+      }
+    }
   });
 }
