@@ -457,5 +457,37 @@ TEST(NeuralKernelsTest, AllUnitsGiveTheSameBits) {
   });
 }
 
+// Large outputs are written past the caches.
+TEST(NeuralKernelsTest, WhatIsStreamedIsTheSame) {
+  constexpr size_t kColumns = 16;
+  constexpr size_t kRows = kStreamedBytes / sizeof(float) / kColumns;
+  const Matrix x = random_matrix(kRows, kColumns, "x");
+  const Matrix y = random_matrix(kRows, kColumns, "y");
+  const size_t count = x.values.size();
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    const NeuralKernels& plain = *supported_neural_kernels()[0];
+    const auto expect_same = [&](const Matrix& a, const Matrix& b) {
+      EXPECT_TRUE(std::equal(a.row(0), a.row(0) + count, b.row(0))) << table->name;
+    };
+    Matrix streamed(kRows, kColumns);
+    Matrix stored(kRows, kColumns);
+    table->signs(x.row(0), count, 0.25f, streamed.row(0), true);
+    table->signs(x.row(0), count, 0.25f, stored.row(0), false);
+    expect_same(streamed, stored);
+    SignBackward back{x.row(0), count, 0.5f, 1.25f, {1, 1}, y.row(0), streamed.row(0), true};
+    table->sign_back(back);
+    back.x_gradient = stored.row(0);
+    back.streams = false;
+    table->sign_back(back);
+    expect_same(streamed, stored);
+    table->add_clipped(x.row(0), y.row(0), count, {-1, 1}, streamed.row(0));
+    for (const size_t at : {size_t{0}, count / 2})
+      table->add_clipped(x.row(0) + at, y.row(0) + at, count / 2, {-1, 1}, stored.row(0) + at);
+    expect_same(streamed, stored);
+    expect_same(forward(*table, x, ones(kColumns), shifts(kColumns), Activation::kHardtanh).out,
+                forward(plain, x, ones(kColumns), shifts(kColumns), Activation::kHardtanh).out);
+  }
+}
+
 }  // namespace
 }  // namespace bitfed

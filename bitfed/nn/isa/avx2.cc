@@ -118,6 +118,25 @@ inline Pairs all_pairs(const int16_t* p) {
   __builtin_memcpy(&pair, p, sizeof(pair));
   return {_mm256_set1_epi32(pair), _mm256_set1_epi32(pair)};
 }
+inline Pairs paired(const int16_t* even, const int16_t* odd) {
+  const __m256i x = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(even));
+  const __m256i y = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(odd));
+  const __m256i low = _mm256_unpacklo_epi16(x, y);
+  const __m256i high = _mm256_unpackhi_epi16(x, y);
+  return {_mm256_permute2x128_si256(low, high, 0x20), _mm256_permute2x128_si256(low, high, 0x31)};
+}
+inline void store_pairs(int16_t* p, Pairs x) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x.a);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 16), x.b);
+}
+inline Pairs signs_of(Pairs x) {
+  const __m256i one = _mm256_set1_epi16(1);
+  return {_mm256_or_si256(_mm256_srai_epi16(x.a, 15), one), _mm256_or_si256(_mm256_srai_epi16(x.b, 15), one)};
+}
+inline size_t transpose_four(const int16_t* /*from*/, size_t /*columns*/, int16_t* /*to*/,
+                             size_t /*to_step*/) {
+  return 0;
+}
 inline Pairs dot(Pairs sums, Pairs x, Pairs y) {
   return {_mm256_add_epi32(sums.a, _mm256_madd_epi16(x.a, y.a)),
           _mm256_add_epi32(sums.b, _mm256_madd_epi16(x.b, y.b))};

@@ -108,6 +108,42 @@ inline Pairs all_pairs(const int16_t* p) {
   __builtin_memcpy(&pair, p, sizeof(pair));
   return {_mm512_set1_epi32(pair)};
 }
+inline Pairs paired(const int16_t* even, const int16_t* odd) {
+  const __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(even)));
+  const __m512i high = _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(odd)));
+  return {_mm512_or_si512(low, _mm512_slli_epi32(high, 16))};
+}
+inline void store_pairs(int16_t* p, Pairs x) {
+  _mm512_storeu_si512(p, x.v);
+}
+inline Pairs signs_of(Pairs x) {
+  return {_mm512_or_si512(_mm512_srai_epi16(x.v, 15), _mm512_set1_epi16(1))};
+}
+inline size_t transpose_four(const int16_t* from, size_t columns, int16_t* to, size_t to_step) {
+  size_t column = 0;
+  for (; column + 2 * kLanes <= columns; column += 2 * kLanes) {
+    const auto row = [&](size_t r) { return signs_of(load_pairs(from + r * columns + column)).v; };
+    const __m512i ab_low = _mm512_unpacklo_epi32(row(0), row(1));
+    const __m512i ab_high = _mm512_unpackhi_epi32(row(0), row(1));
+    const __m512i cd_low = _mm512_unpacklo_epi32(row(2), row(3));
+    const __m512i cd_high = _mm512_unpackhi_epi32(row(2), row(3));
+    // Every fourth pair.
+    const auto put = [&](size_t first, __m512i x) {
+      const auto at = [&](size_t i) {
+        return reinterpret_cast<__m128i*>(to + (column / 2 + first + 4 * i) * to_step);
+      };
+      _mm_storeu_si128(at(0), _mm512_castsi512_si128(x));
+      _mm_storeu_si128(at(1), _mm512_extracti32x4_epi32(x, 1));
+      _mm_storeu_si128(at(2), _mm512_extracti32x4_epi32(x, 2));
+      _mm_storeu_si128(at(3), _mm512_extracti32x4_epi32(x, 3));
+    };
+    put(0, _mm512_unpacklo_epi64(ab_low, cd_low));
+    put(1, _mm512_unpackhi_epi64(ab_low, cd_low));
+    put(2, _mm512_unpacklo_epi64(ab_high, cd_high));
+    put(3, _mm512_unpackhi_epi64(ab_high, cd_high));
+  }
+  return column;
+}
 inline Pairs dot(Pairs sums, Pairs a, Pairs b) {
   // Not the intrinsic: GCC 12 copies its sums from register to register and spills them, at twice the time.
   asm("vpdpwssd %2, %1, %0" : "+v"(sums.v) : "v"(a.v), "v"(b.v));

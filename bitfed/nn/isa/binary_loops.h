@@ -176,33 +176,19 @@ inline Eight signs_of(Eight x) {
   return (x >> 15) | 1;
 }
 
-template <bool kSigns>
-inline void pair_shorts_as(const int16_t* even, const int16_t* odd, size_t count, int16_t* out) {
-  for (size_t i = 0; i < count; i += 8) {
-    Eight a = *reinterpret_cast<const Eight*>(even + i);
-    Eight b = *reinterpret_cast<const Eight*>(odd + i);
-    if constexpr (kSigns) {
-      a = signs_of(a);
-      b = signs_of(b);
-    }
-    Eight* to = reinterpret_cast<Eight*>(out + 2 * i);
-    to[0] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
-    to[1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
-  }
-}
-
 void pair_shorts(const int16_t* even, const int16_t* odd, size_t count, int16_t* out) {
-  pair_shorts_as<false>(even, odd, count, out);
+  for (size_t i = 0; i < count; i += kLanes) store_pairs(out + 2 * i, paired(even + i, odd + i));
 }
 
 void pair_signs(const int16_t* even, const int16_t* odd, size_t count, int16_t* out) {
-  pair_shorts_as<true>(even, odd, count, out);
+  for (size_t i = 0; i < count; i += kLanes) store_pairs(out + 2 * i, signs_of(paired(even + i, odd + i)));
 }
 
 void transpose_signs(const int16_t* from, size_t rows, size_t columns, int16_t* to, size_t to_stride) {
   size_t row = 0;
   for (; row + 4 <= rows; row += 4) {
-    for (size_t column = 0; column < columns; column += 8) {
+    size_t column = transpose_four(from + row * columns, columns, to + 2 * row, 2 * to_stride);
+    for (; column < columns; column += 8) {
       const auto read = [&](size_t r) {
         return signs_of(*reinterpret_cast<const Eight*>(from + (row + r) * columns + column));
       };

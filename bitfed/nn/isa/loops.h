@@ -5,12 +5,12 @@
 // Lanes: load(p), store(p, x), stream(p, x) past the caches, all(f), + - * /, fma(a, b, c) = a * b + c,
 // root(x), larger(a, b), smaller(a, b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x,
 // shifted), largest_of(x), sum_of(x) by halves; kColumnBlocks (1, 2 or 4). Pairs (16 pairs of 16-bit
-// integers, or 16 sums of 32 bits): no_sums(), load_sums(p), store_sums(p, sums), load_pairs(p), all_pairs(p)
-// (the one pair at p), dot(sums, a, b) = sums
-// + a.first * b.first + a.second
-// * b.second, floats_of(sums);
-// Doubles (16 sums): no_doubles(), add(sums, x), sum_of(sums) by halves.
-// store_rounded(p, x), store_rounded(p, even, odd): to 16 bits, to the nearest integer, ties to even.
+// integers, or 16 sums of 32 bits): no_sums(), load_sums(p), store_sums(p, sums), load_pairs(p),
+// store_pairs(p, x), all_pairs(p) (the one pair at p), paired(p, q), signs_of(x) (that of 0 is 1), dot(sums,
+// a, b) = sums + a.first * b.first + a.second * b.second, floats_of(sums), transpose_four(from, columns, to,
+// to_step): see transpose_signs, of four rows the first columns, returns how many. Doubles (16 sums):
+// no_doubles(), add(sums, x), sum_of(sums) by halves. store_rounded(p, x), store_rounded(p, even, odd): to 16
+// bits, to the nearest integer, ties to even.
 
 // A tile of c in registers: all of its sums advance together.
 template <int kRows, int kVectors>

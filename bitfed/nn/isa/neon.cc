@@ -135,6 +135,33 @@ inline int32x4_t dot(int32x4_t sums, int32x4_t x, int32x4_t y) {
   const int16x8_t b = vreinterpretq_s16_s32(y);
   return vaddq_s32(sums, vpaddq_s32(vmull_s16(vget_low_s16(a), vget_low_s16(b)), vmull_high_s16(a, b)));
 }
+inline int32x4_t zipped(int16x8_t x) {
+  return vreinterpretq_s32_s16(x);
+}
+inline Pairs paired(const int16_t* even, const int16_t* odd) {
+  const int16x8_t x = vld1q_s16(even);
+  const int16x8_t y = vld1q_s16(odd);
+  const int16x8_t z = vld1q_s16(even + 8);
+  const int16x8_t w = vld1q_s16(odd + 8);
+  return {zipped(vzip1q_s16(x, y)), zipped(vzip2q_s16(x, y)), zipped(vzip1q_s16(z, w)),
+          zipped(vzip2q_s16(z, w))};
+}
+inline void store_pairs(int16_t* p, Pairs x) {
+  vst1q_s16(p, vreinterpretq_s16_s32(x.a));
+  vst1q_s16(p + 8, vreinterpretq_s16_s32(x.b));
+  vst1q_s16(p + 16, vreinterpretq_s16_s32(x.c));
+  vst1q_s16(p + 24, vreinterpretq_s16_s32(x.d));
+}
+inline int32x4_t signs_of(int32x4_t pairs) {
+  return zipped(vorrq_s16(vshrq_n_s16(vreinterpretq_s16_s32(pairs), 15), vdupq_n_s16(1)));
+}
+inline Pairs signs_of(Pairs x) {
+  return {signs_of(x.a), signs_of(x.b), signs_of(x.c), signs_of(x.d)};
+}
+inline size_t transpose_four(const int16_t* /*from*/, size_t /*columns*/, int16_t* /*to*/,
+                             size_t /*to_step*/) {
+  return 0;
+}
 inline Pairs dot(Pairs sums, Pairs x, Pairs y) {
   return {dot(sums.a, x.a, y.a), dot(sums.b, x.b, y.b), dot(sums.c, x.c, y.c), dot(sums.d, x.d, y.d)};
 }

@@ -132,6 +132,25 @@ inline Pairs all_pairs(const int16_t* p) {
   for (size_t i = 0; i < 2 * kLanes; ++i) result.pairs[i] = p[i % 2];
   return result;
 }
+inline Pairs paired(const int16_t* even, const int16_t* odd) {
+  Pairs result = {};
+  for (size_t i = 0; i < kLanes; ++i) {
+    result.pairs[2 * i] = even[i];
+    result.pairs[2 * i + 1] = odd[i];
+  }
+  return result;
+}
+inline void store_pairs(int16_t* p, const Pairs& x) {
+  for (size_t i = 0; i < 2 * kLanes; ++i) p[i] = x.pairs[i];
+}
+inline Pairs signs_of(Pairs x) {
+  for (int16_t& number : x.pairs) number = number < 0 ? -1 : 1;
+  return x;
+}
+inline size_t transpose_four(const int16_t* /*from*/, size_t /*columns*/, int16_t* /*to*/,
+                             size_t /*to_step*/) {
+  return 0;
+}
 inline Pairs dot(Pairs sums, const Pairs& a, const Pairs& b) {
   for (size_t i = 0; i < kLanes; ++i)
     sums.sums[i] += a.pairs[2 * i] * b.pairs[2 * i] + a.pairs[2 * i + 1] * b.pairs[2 * i + 1];
