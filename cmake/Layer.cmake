@@ -48,7 +48,7 @@ function(bitfed_isa_flags)
     set_source_files_properties(${nn}/avx512.cc PROPERTIES COMPILE_OPTIONS
       "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vnni;-mfma;-Wno-uninitialized;-Wno-maybe-uninitialized")
     set_source_files_properties(${nn}/amx.cc PROPERTIES COMPILE_OPTIONS
-      "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vbmi;-mamx-tile;-mamx-int8;-Wno-uninitialized;-Wno-maybe-uninitialized")
+      "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vbmi;-mbmi2;-mamx-tile;-mamx-int8;-Wno-uninitialized;-Wno-maybe-uninitialized")
     set_source_files_properties(${nn}/binary_avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2")
     set_source_files_properties(${nn}/binary_avx512.cc PROPERTIES COMPILE_OPTIONS
       "-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512vpopcntdq;-Wno-uninitialized;-Wno-maybe-uninitialized")

@@ -24,7 +24,6 @@ BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size
       rotated_(channels, kernel.taps() * input.channels, options, name),
       filters_(kernel, input.channels, channels),
       gradient_(channels, kernel.taps() * input.channels),
-      signs_(batch * (input.height + 2) * (input.width + 2) * filters_.pixel_words()),
       tail_(4 * channels),
       places_(patch_places(batch, ImageShape{input.height, input.width, filters_.pixel_words(), 1}, kernel)),
       products_(make_sign_products(batch, input, output_.shape(), kernel)) {
@@ -37,33 +36,19 @@ BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size
   }
 }
 
-void BinaryConvolution::pack_signs(const Images& input, size_t images) {
-  const size_t words = filters_.pixel_words();
-  const size_t row_words = (input_.width + 2) * words;
-  for (size_t image = 0; image < images; ++image) {
-    for (size_t y = 0; y < input_.height; ++y) {
-      const size_t row = image * (input_.height + 2) + y + 1;
-      binary_kernels().signs_about(input.row(image, y), input_.width, input_.channels, 0,
-                                   signs_.data() + row * row_words + words);
-    }
-  }
-}
-
 void BinaryConvolution::forward(const Images& input, size_t images, Pass pass) {
   const Matrix& signs = rotated_.forward();
   for (size_t f = 0; f < signs.rows; ++f) filters_.set(f, signs.row(f));
   if (pass == Pass::kTraining) products_->take_weights(signs);
-  pack_signs(input, images);
-  const size_t row_words = (input_.width + 2) * filters_.pixel_words();
   const size_t pixels = images * output_.shape().pixels();
   binary_kernels().sign_sums(
-      filters_.patches(signs_.data(), row_words, places_.data(), cases_.data(), pixels / 4), output_.data());
-  if (pixels % 4 != 0) sum_tail(pixels);
+      filters_.patches(input.words(), input.row_words(), places_.data(), cases_.data(), pixels / 4),
+      output_.data());
+  if (pixels % 4 != 0) sum_tail(input, pixels);
 }
 
 // The last pixels, fewer than four.
-void BinaryConvolution::sum_tail(size_t pixels) {
-  const size_t row_words = (input_.width + 2) * filters_.pixel_words();
+void BinaryConvolution::sum_tail(const Images& input, size_t pixels) {
   const size_t first = pixels / 4 * 4;
   uint32_t places[4];
   uint8_t cases[4];
@@ -72,7 +57,8 @@ void BinaryConvolution::sum_tail(size_t pixels) {
     places[i] = places_[pixel];
     cases[i] = cases_[pixel];
   }
-  binary_kernels().sign_sums(filters_.patches(signs_.data(), row_words, places, cases, 1), tail_.data());
+  binary_kernels().sign_sums(filters_.patches(input.words(), input.row_words(), places, cases, 1),
+                             tail_.data());
   const size_t channels = output_.shape().channels;
   std::copy_n(tail_.data(), (pixels - first) * channels, output_.data() + first * channels);
 }

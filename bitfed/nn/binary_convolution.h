@@ -11,8 +11,8 @@ namespace bitfed {
 // or more, padded with zeros to as many pixels as the stride leaves. The weights of a filter stand by row and
 // column of the kernel, then input channel.
 //
-// The way forward is of bits. On the way back gradients become fixed point, scaled by the largest of the
-// batch: see SignProducts.
+// Its input and the way forward are of bits. On the way back gradients become fixed point, scaled by the
+// largest of the batch: see SignProducts.
 class BinaryConvolution : public Layer {
  public:
   // Channels come in whole lanes.
@@ -34,15 +34,13 @@ class BinaryConvolution : public Layer {
   static constexpr size_t kRotationIterations = 3;
 
  private:
-  void pack_signs(const Images& input, size_t images);
-  void sum_tail(size_t pixels);
+  void sum_tail(const Images& input, size_t pixels);
 
   ImageShape input_;
   ConvolutionKernel kernel_;
   RotatedWeights rotated_;
   SignFilters filters_;
-  Matrix gradient_;                // of the signs, a row a filter
-  AlignedVector<uint32_t> signs_;  // the input
+  Matrix gradient_;  // of the signs, a row a filter
   Floats tail_;
   std::vector<uint32_t> places_;  // of patches, in words of signs
   std::vector<uint8_t> cases_;    // see SignFilters

@@ -30,12 +30,20 @@ inline ImageShape shape_of_lanes(size_t height, size_t width, size_t used_channe
   return {height, width, channels, border, channels - used_channels};
 }
 
-// A batch of images: image by image, row by row, pixel by pixel, then the channels.
+// A batch of images: image by image, row by row, pixel by pixel, then the channels. Their numbers are floats,
+// or, where all of them are signs, bits: 1 for +1, those of a pixel in whole words, and 0 in the border.
 class Images {
  public:
   Images() = default;
   Images(size_t batch, const ImageShape& shape)
       : batch_(batch), shape_(shape), values_(batch * shape.image_floats()) {}
+
+  static Images of_bits(size_t batch, const ImageShape& shape) {
+    Images images(0, shape);
+    images.batch_ = batch;
+    images.words_ = Aligned<uint32_t>(batch * images.image_words());
+    return images;
+  }
 
   size_t batch() const { return batch_; }
   const ImageShape& shape() const { return shape_; }
@@ -45,15 +53,29 @@ class Images {
   float* row(size_t image, size_t y) { return values_.data() + offset(image, y); }
   const float* row(size_t image, size_t y) const { return values_.data() + offset(image, y); }
 
+  // The same of bits.
+  size_t pixel_words() const { return words_of(shape_.channels); }
+  size_t row_words() const { return (shape_.width + 2 * shape_.border) * pixel_words(); }
+  size_t image_words() const { return (shape_.height + 2 * shape_.border) * row_words(); }
+  const uint32_t* words() const { return words_.data(); }
+  uint32_t* word_row(size_t image, size_t y) { return words_.data() + word_offset(image, y); }
+  const uint32_t* word_row(size_t image, size_t y) const { return words_.data() + word_offset(image, y); }
+
+  static size_t words_of(size_t channels) { return (channels + 31) / 32; }
+
  private:
   size_t offset(size_t image, size_t y) const {
     return image * shape_.image_floats() + (y + shape_.border) * shape_.row_floats() +
            shape_.border * shape_.channels;
   }
+  size_t word_offset(size_t image, size_t y) const {
+    return image * image_words() + (y + shape_.border) * row_words() + shape_.border * pixel_words();
+  }
 
   size_t batch_ = 0;
   ImageShape shape_;
   Floats values_;
+  Aligned<uint32_t> words_;
 };
 
 }  // namespace bitfed

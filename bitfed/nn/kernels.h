@@ -276,6 +276,8 @@ struct NeuralKernels {
   float (*largest_magnitude)(const float* x, size_t count);
   void (*quantise)(const float* x, size_t count, float factor, int16_t* out);
   void (*quantise_pairs)(const float* even, const float* odd, size_t count, float factor, int16_t* out);
+  // The same of two rows of signs as bits, see Images.
+  void (*sign_pairs)(const uint32_t* even, const uint32_t* odd, size_t pixels, size_t channels, int16_t* out);
 
   // Two rows of 16-bit integers, or their signs (that of 0 is +1), as pairs of those that stand above each
   // other.
@@ -311,7 +313,7 @@ struct NeuralKernels {
   void (*transpose)(const float* from, size_t rows, size_t columns, float* to, size_t to_stride);
 
   // out = x >= threshold ? 1 : -1.
-  void (*signs)(const float* x, size_t count, float threshold, float* out, bool streams);
+  void (*signs)(const float* x, size_t count, float threshold, float* out);
 
   // x * a + y * b, the first product fused.
   void (*combine)(const float* x, float a, const float* y, float b, size_t count, float* out);

@@ -73,12 +73,15 @@ class Layer {
   // does.
   enum class GradientPlace { kOwn, kOutput };
 
-  Layer(size_t batch, const ImageShape& shape, GradientPlace place = GradientPlace::kOwn)
-      : output_(batch, shape),
-        output_gradient_(place == GradientPlace::kOwn ? batch : 0, shape.without_border()),
+  explicit Layer(Images output, GradientPlace place = GradientPlace::kOwn)
+      : output_(std::move(output)),
+        output_gradient_(place == GradientPlace::kOwn ? output_.batch() : 0,
+                         output_.shape().without_border()),
         place_(place) {
-    assert(place == GradientPlace::kOwn || shape.border == 0);
+    assert(place == GradientPlace::kOwn || output_.shape().border == 0);
   }
+  Layer(size_t batch, const ImageShape& shape, GradientPlace place = GradientPlace::kOwn)
+      : Layer(Images(batch, shape), place) {}
 
   Images output_;
   Images output_gradient_;  // where it has a place of its own

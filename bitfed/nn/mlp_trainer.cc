@@ -87,7 +87,7 @@ void MlpTrainer::forward(size_t rows) {
     Layer& layer = layers_[i];
     const float* weights = layer.weights.values.data();
     if (shape_.binary) {
-      kernels.signs(weights, layer.used.size(), 0, layer.used.data(), false);
+      kernels.signs(weights, layer.used.size(), 0, layer.used.data());
       weights = layer.used.data();
     }
     kernels.multiply({input->values.data(), input->stride, 1, weights, layer.stride, layer.sums.values.data(),

@@ -22,7 +22,7 @@ PairedProducts::PairedProducts(size_t batch, const ImageShape& input, const Imag
       bordered_(output.with_border(1)),
       bordered_gradient_(batch * bordered_.image_floats()),
       panel_(2 * kPanelColumns * kPanelPairs),
-      no_image_(std::max(input.image_floats(), output.image_floats())),
+      no_gradient_(output.image_floats()),
       sums_(weights_.size()),
       phases_(convolution_phases(batch, input, bordered_, kernel)) {
   for (const uint32_t place : patch_places(1, input, kernel)) paired_places_.push_back(2 * place);
@@ -62,22 +62,30 @@ void PairedProducts::take_gradient(const Images& gradient, size_t images, float 
                                 bordered_gradient_.data() + image * bordered_.image_floats() +
                                     (y + 1) * bordered_.row_floats() + bordered_.channels);
     }
-    if (image % 2 != 0 || image + 1 == images)
-      pair_images(gradient, image / 2, images, factor, &paired_gradient_);
+    if (image % 2 != 0 || image + 1 == images) pair_gradients(gradient, image / 2, images, factor);
   }
 }
 
-void PairedProducts::pair_images(const Images& from, size_t pair, size_t images, float factor,
-                                 Shorts* to) const {
-  const size_t count = from.shape().image_floats();
-  const float* even = from.data() + 2 * pair * count;
-  neural_kernels().quantise_pairs(even, 2 * pair + 1 < images ? even + count : no_image_.data(), count,
-                                  factor, to->data() + 2 * pair * count);
+void PairedProducts::pair_gradients(const Images& gradient, size_t pair, size_t images, float factor) {
+  const size_t count = output_.image_floats();
+  const float* even = gradient.data() + 2 * pair * count;
+  neural_kernels().quantise_pairs(even, 2 * pair + 1 < images ? even + count : no_gradient_.data(), count,
+                                  factor, paired_gradient_.data() + 2 * pair * count);
+}
+
+void PairedProducts::pair_signs(const Images& input, size_t pair, size_t images) {
+  const size_t even = 2 * pair;
+  const size_t odd = even + 1 < images ? even + 1 : even;  // any signs do where the gradient is nothing
+  int16_t* to = paired_signs_.data() + 2 * pair * input_.image_floats();
+  for (size_t y = 0; y < input_.height; ++y) {
+    neural_kernels().sign_pairs(input.word_row(even, y), input.word_row(odd, y), input_.width,
+                                input_.channels, to + 2 * ((y + 1) * input_.row_floats() + input_.channels));
+  }
 }
 
 void PairedProducts::weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient) {
   const size_t pairs = (images + 1) / 2;
-  for (size_t pair = 0; pair < pairs; ++pair) pair_images(input, pair, images, 1, &paired_signs_);
+  for (size_t pair = 0; pair < pairs; ++pair) pair_signs(input, pair, images);
   const size_t depth = pairs * output_.pixels();
   for (size_t first = 0; first < depth; first += kPanelPairs) {
     for (size_t y = 0; y < kernel_.side; ++y)

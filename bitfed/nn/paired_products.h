@@ -21,7 +21,8 @@ class PairedProducts : public SignProducts {
   void weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient);
   void input_gradient(size_t images, float factor, Images* gradient);
   // Two images in turn, the second of them nothing where the number of images is odd.
-  void pair_images(const Images& from, size_t pair, size_t images, float factor, Shorts* to) const;
+  void pair_gradients(const Images& gradient, size_t pair, size_t images, float factor);
+  void pair_signs(const Images& input, size_t pair, size_t images);
   void add_weight_gradient(size_t first, size_t count, size_t y);
   const int16_t* phase_gradient(const ConvolutionPhase& phase, const int16_t* weights, size_t images,
                                 float factor, Images* gradient);
@@ -33,7 +34,7 @@ class PairedProducts : public SignProducts {
   ImageShape bordered_;                    // of the output's gradient with a border
   Shorts bordered_gradient_;
   Shorts panel_;  // of the signs, patches of pixels
-  Floats no_image_;
+  Floats no_gradient_;
   Aligned<int32_t> sums_;                // of the weights' gradient
   Floats phase_pixels_;                  // a phase's gradients, where there are several
   std::vector<uint32_t> paired_places_;  // of patches, in pairs

@@ -165,7 +165,7 @@ const Matrix& RotatedWeights::forward() {
     for (size_t f = run.first; f < run.first + run.count; ++f) {
       float* signs = standard_.is_padded() ? scratch_.data() : signs_.row(f);
       kernels.blend_filter(blend(f), blended_.data());
-      kernels.signs(blended_.data(), blended_.size(), 0, signs, false);
+      kernels.signs(blended_.data(), blended_.size(), 0, signs);
       if (standard_.is_padded()) compact(signs, standard_, signs_.row(f));
     }
   });

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "bitfed/nn/binary_kernels.h"
 #include "bitfed/nn/norm_parameters.h"
 
 namespace bitfed {
@@ -10,18 +11,23 @@ namespace {
 
 constexpr float kTiny = 1e-6f;  // equal values have no deviation
 
+Images signs_of(size_t batch, const ImageShape& shape, SignForm form) {
+  return form == SignForm::kBits ? Images::of_bits(batch, shape) : Images(batch, shape);
+}
+
 }  // namespace
 
-SignActivation::SignActivation(size_t batch, const ImageShape& input, size_t border)
-    : Layer(batch, input.with_border(border)),
+SignActivation::SignActivation(size_t batch, const ImageShape& input, SignForm form)
+    : Layer(signs_of(batch, input.with_border(1), form)),
+      form_(form),
       streams_(batch * input.image_floats() * sizeof(float) >= kStreamedBytes),
       means_(batch),
       inverse_deviations_(batch) {
   assert(input.border == 0 && input.channels % kLanes == 0 && input.idle_channels == 0);
 }
 
-SignActivation::SignActivation(size_t batch, const ImageShape& input, size_t border, const std::string& name)
-    : SignActivation(batch, input, border) {
+SignActivation::SignActivation(size_t batch, const ImageShape& input, SignForm form, const std::string& name)
+    : SignActivation(batch, input, form) {
   running_mean_.emplace(name + ".mean", 1, 1, true);
 }
 
@@ -50,19 +56,27 @@ float SignActivation::deviation(const Images& input, size_t first, size_t images
   return static_cast<float>(std::sqrt(squares / static_cast<double>(images)));
 }
 
+void SignActivation::put_signs(const Images& input, size_t image, float mean) {
+  const ImageShape& shape = input.shape();
+  for (size_t y = 0; y < shape.height; ++y) {
+    if (form_ == SignForm::kBits) {
+      binary_kernels().signs_about(input.row(image, y), shape.width, shape.channels, mean,
+                                   output_.word_row(image, y));
+    } else {
+      neural_kernels().signs(input.row(image, y), shape.row_floats(), mean, output_.row(image, y));
+    }
+  }
+}
+
 void SignActivation::forward(const Images& input, size_t images, Pass pass) {
   const NeuralKernels& kernels = neural_kernels();
-  const ImageShape& shape = input.shape();
   const size_t step = together(images);
-  const size_t count = step * shape.image_floats();
+  const size_t count = step * input.shape().image_floats();
   for (size_t first = 0; first < images; first += step) {
     const bool gathered = running_mean_ && pass == Pass::kPrediction;
     const float mean =
         gathered ? *running_mean_->values.row(0) : kernels.mean(input.row(first, 0), count, count);
-    for (size_t image = first; image < first + step; ++image) {
-      for (size_t y = 0; y < shape.height; ++y)
-        kernels.signs(input.row(image, y), shape.row_floats(), mean, output_.row(image, y), streams_);
-    }
+    for (size_t image = first; image < first + step; ++image) put_signs(input, image, mean);
     if (pass == Pass::kPrediction) continue;
     means_[first] = mean;
     inverse_deviations_[first] = 1 / (deviation(input, first, step, mean) + kTiny);

@@ -7,14 +7,17 @@
 
 namespace bitfed {
 
-// The signs of values about a mean: standardised, then sign; the border of zeros is put about the signs.
+// How signs go on: as bits to a BinaryConvolution, as floats to a Convolution.
+enum class SignForm { kBits, kFloats };
+
+// The signs of values about a mean: standardised, then sign; a border of one is put about the signs.
 // Gradients pass by the surrogate, then through the standardisation.
 class SignActivation : public Layer {
  public:
   // About the mean of all channels and pixels of an image, in prediction too.
-  SignActivation(size_t batch, const ImageShape& input, size_t border);
+  SignActivation(size_t batch, const ImageShape& input, SignForm form);
   // About that of the whole batch, and in prediction about the running mean, the statistic NAME.mean.
-  SignActivation(size_t batch, const ImageShape& input, size_t border, const std::string& name);
+  SignActivation(size_t batch, const ImageShape& input, SignForm form, const std::string& name);
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
@@ -30,7 +33,9 @@ class SignActivation : public Layer {
   size_t together(size_t images) const { return running_mean_ ? images : 1; }
   float deviation(const Images& input, size_t first, size_t images, float mean) const;
   void gather(float mean);
+  void put_signs(const Images& input, size_t image, float mean);
 
+  SignForm form_;
   bool streams_;
   std::optional<Parameter> running_mean_;
   std::vector<float> means_, inverse_deviations_;  // by the first image they are of

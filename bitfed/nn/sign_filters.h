@@ -20,7 +20,7 @@ class SignFilters {
 
   size_t count() const { return filters_; }
   // Words that a pixel's channels take, also in an image of signs.
-  size_t pixel_words() const { return (channels_ + 31) / 32; }
+  size_t pixel_words() const { return Images::words_of(channels_); }
 
   // Signs in images whose rows take `row_words`, about pixels of these places and cases.
   SignPatches patches(const uint32_t* image, size_t row_words, const uint32_t* places, const uint8_t* cases,

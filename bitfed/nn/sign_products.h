@@ -16,7 +16,7 @@ class SignProducts {
   // Signs, a row a filter, by tap and input channel.
   virtual void take_weights(const Matrix& signs) = 0;
   // From the gradient of the output, which times the factor must fit 16 bits, and no sum of it leave 32, to
-  // that of the weights and, where it is asked for, of the input.
+  // that of the weights and, where it is asked for, of the input, whose signs are bits.
   virtual void go_back(const Images& gradient, const Images& input, size_t images, float factor,
                        Matrix* of_weights, Images* of_input) = 0;
 };

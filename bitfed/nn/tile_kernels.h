@@ -87,9 +87,10 @@ struct TileKernels {
   void (*split)(const GradientSplit& split);
   // Signs (or 0) of four rows, `count` long, in turn; every 16 quads `step` bytes behind the ones before.
   void (*interleave)(const float* const (&rows)[4], size_t count, int8_t* to, size_t step);
-  // The same of four images' pixels at `places`, by 16 channels, position, channel.
-  void (*gather)(const float* const (&images)[4], const uint32_t* places, size_t positions, size_t channels,
-                 int8_t* to, size_t block_step);
+  // The same of bits, see Images: four images' pixels at `places`, by 16 channels, position, channel. 0 where
+  // there is no pixel.
+  void (*gather)(const uint32_t* const (&images)[4], const uint32_t* places, size_t positions,
+                 size_t channels, int8_t* to, size_t block_step);
   void (*sum)(const TileSum& sum);
   void (*multiply)(const TileProduct& product);
 };

@@ -30,7 +30,7 @@ TiledProducts::TiledProducts(const TileKernels& kernels, size_t batch, const Ima
       positions_(whole_tiles(output.height * pitch_, kTileRows)),
       block_bytes_((output.height + 2) * pitch_ * kTileBytes),
       image_bytes_(filter_bytes_ / kTileBytes * block_bytes_),
-      no_image_(std::max(input.image_floats(), output.image_floats())) {
+      no_gradient_(output.image_floats()) {
   // The first patch's last tap is so far away.
   const size_t furthest = ((kernel.side / 2 + 1) / kernel.stride) * (pitch_ + 1);
   sign_block_bytes_ = (positions_ + furthest) * kTileBytes;
@@ -75,12 +75,14 @@ void TiledProducts::plan_chunks(size_t batch) {
 }
 
 std::vector<uint32_t> TiledProducts::plane_places(size_t y, size_t x) const {
-  std::vector<uint32_t> places(sign_block_bytes_ / kTileBytes);  // 0: a pixel of the border
+  std::vector<uint32_t> places(sign_block_bytes_ / kTileBytes, kNoPixel);
+  const size_t words = Images::words_of(input_.channels);
   for (size_t position = 0; position < places.size(); ++position) {
     const size_t row = y + position / pitch_ * kernel_.stride;
     const size_t column = x + position % pitch_ * kernel_.stride;
-    if (row < input_.height + 2 && column < input_.width + 2)
-      places[position] = static_cast<uint32_t>((row * (input_.width + 2) + column) * input_.channels);
+    const bool in_border = row == 0 || column == 0;
+    if (!in_border && row <= input_.height && column <= input_.width)
+      places[position] = static_cast<uint32_t>((row * (input_.width + 2) + column) * words);
   }
   return places;
 }
@@ -137,7 +139,7 @@ void TiledProducts::take_gradient(const Images& gradient, const Some& some, floa
     GradientSplit split{};
     for (size_t i = 0; i < 4; ++i) {
       const size_t image = 4 * quad + i;
-      split.images[i] = image < some.count ? gradient.row(some.first + image, 0) : no_image_.data();
+      split.images[i] = image < some.count ? gradient.row(some.first + image, 0) : no_gradient_.data();
       split.high[i] = high_.data() + image * image_bytes_ + behind_border;
       split.low[i] = low_.data() + image * image_bytes_ + behind_border;
     }
@@ -155,11 +157,11 @@ void TiledProducts::take_gradient(const Images& gradient, const Some& some, floa
 void TiledProducts::take_input(const Images& input, const Some& some) {
   int8_t* to = signs_.data();
   for (size_t quad = 0; quad < quads_of(some.count); ++quad) {
-    const float* four[4];
+    const uint32_t* four[4];
     for (size_t i = 0; i < 4; ++i) {
-      const size_t image = 4 * quad + i;
-      four[i] =
-          image < some.count ? input.data() + (some.first + image) * input_.image_floats() : no_image_.data();
+      // Beyond the last image any signs do: its gradient is nothing.
+      const size_t image = some.first + std::min(4 * quad + i, some.count - 1);
+      four[i] = input.words() + image * input.image_words();
     }
     for (const std::vector<uint32_t>& places : planes_) {
       kernels_.gather(four, places.data(), places.size(), input_.channels, to, sign_block_bytes_);

@@ -64,7 +64,7 @@ class TiledProducts : public SignProducts {
   Aligned<uint8_t> quads_low_;
   Aligned<int8_t> signs_;  // by four images, plane, 16 channels, position, channel, image
   Aligned<int32_t> sums_;
-  Floats no_image_;
+  Floats no_gradient_;
 };
 
 }  // namespace bitfed

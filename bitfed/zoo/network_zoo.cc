@@ -12,17 +12,17 @@ namespace bitfed {
 namespace {
 
 Network make_cnn4(const NetworkSpec& spec, size_t batch, const RandomStream& random,
-                  const MakeConvolution& make_convolution) {
+                  const Convolutions& convolutions) {
   ImageShape shape{spec.height, spec.image_width, spec.channels, 1};
   Network network(batch, shape, spec.classes);
   for (size_t block = 0; block < kCnn4Blocks; ++block) {
     const std::string name = "blocks." + std::to_string(block);
     const size_t channels = size_t{spec.width} << block;
     if (spec.binary && block > 0) {
-      network.add(make_signs(spec, batch, shape, name));
+      network.add(make_signs(spec, batch, shape, convolutions.signs, name));
       shape.border = 1;
     }
-    network.add(make_convolution(shape, channels, name + ".convolution", {}));
+    network.add(convolutions.make(shape, channels, name + ".convolution", {}));
     shape = shape_of_lanes(shape.height, shape.width, channels, 0);
     const Activation activation = spec.binary ? Activation::kHardtanh : Activation::kRelu;
     const size_t border = spec.binary || block + 1 == kCnn4Blocks ? 0 : 1;
@@ -52,9 +52,9 @@ std::vector<NetworkProduct> cnn4_products(const NetworkSpec& spec) {
 }
 
 Network build(const NetworkSpec& spec, size_t batch, const RandomStream& random,
-              const MakeConvolution& make_convolution) {
-  return spec.is_residual() ? make_resnet(spec, batch, random, make_convolution)
-                            : make_cnn4(spec, batch, random, make_convolution);
+              const Convolutions& convolutions) {
+  return spec.is_residual() ? make_resnet(spec, batch, random, convolutions)
+                            : make_cnn4(spec, batch, random, convolutions);
 }
 
 }  // namespace
@@ -69,31 +69,29 @@ uint32_t least_side(const std::string& name) {
 }
 
 Network make_network(const NetworkSpec& spec, size_t batch, const RandomStream& random) {
-  return build(spec, batch, random,
-               [&](const ImageShape& shape, size_t channels, const std::string& name,
-                   const ConvolutionKernel& kernel) {
-                 return std::make_unique<Convolution>(batch, shape, channels, name, kernel);
-               });
+  const auto make = [&](const ImageShape& shape, size_t channels, const std::string& name,
+                        const ConvolutionKernel& kernel) {
+    return std::make_unique<Convolution>(batch, shape, channels, name, kernel);
+  };
+  return build(spec, batch, random, {make, SignForm::kFloats});
 }
 
 Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& options, size_t batch,
                              const RandomStream& random) {
-  return build(spec, batch, random,
-               [&](const ImageShape& shape, size_t channels, const std::string& name,
-                   const ConvolutionKernel& kernel) -> std::unique_ptr<Layer> {
-                 const bool takes_pixels = shape.channels == spec.channels;
-                 if (takes_pixels) {
-                   return std::make_unique<BinaryWeightConvolution>(batch, shape, channels, options, name,
-                                                                    kernel);
-                 }
-                 return std::make_unique<BinaryConvolution>(batch, shape, channels, options, name, kernel);
-               });
+  const auto make = [&](const ImageShape& shape, size_t channels, const std::string& name,
+                        const ConvolutionKernel& kernel) -> std::unique_ptr<Layer> {
+    const bool takes_pixels = shape.channels == spec.channels;
+    if (takes_pixels)
+      return std::make_unique<BinaryWeightConvolution>(batch, shape, channels, options, name, kernel);
+    return std::make_unique<BinaryConvolution>(batch, shape, channels, options, name, kernel);
+  };
+  return build(spec, batch, random, {make, SignForm::kBits});
 }
 
 std::unique_ptr<SignActivation> make_signs(const NetworkSpec& spec, size_t batch, const ImageShape& input,
-                                           const std::string& name) {
-  if (!spec.static_signs) return std::make_unique<SignActivation>(batch, input, 1);
-  return std::make_unique<SignActivation>(batch, input, 1, name + ".signs");
+                                           SignForm form, const std::string& name) {
+  if (!spec.static_signs) return std::make_unique<SignActivation>(batch, input, form);
+  return std::make_unique<SignActivation>(batch, input, form, name + ".signs");
 }
 
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t place, Network* network) {

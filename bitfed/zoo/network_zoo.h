@@ -103,12 +103,17 @@ struct NetworkOperations {
 NetworkOperations operations_of(const NetworkProduct& product);
 NetworkOperations network_operations(const NetworkSpec& spec);
 
+// How a network's builder makes its convolutions, with weights as they are deployed, or rotated, and in what
+// form these take signs.
+struct Convolutions {
+  std::function<std::unique_ptr<Layer>(const ImageShape& input, size_t channels, const std::string& name,
+                                       const ConvolutionKernel& kernel)>
+      make;
+  SignForm signs;
+};
+
 // What takes the signs of a binary network's values; `name` is that of the convolution behind it.
 std::unique_ptr<SignActivation> make_signs(const NetworkSpec& spec, size_t batch, const ImageShape& input,
-                                           const std::string& name);
-
-// How a network's builder makes its convolutions: with weights as they are deployed, or rotated.
-using MakeConvolution = std::function<std::unique_ptr<Layer>(
-    const ImageShape& input, size_t channels, const std::string& name, const ConvolutionKernel& kernel)>;
+                                           SignForm form, const std::string& name);
 
 }  // namespace bitfed

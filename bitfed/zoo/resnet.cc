@@ -13,10 +13,10 @@ constexpr size_t kStages = 4;
 
 class Builder {
  public:
-  Builder(const NetworkSpec& spec, size_t batch, const MakeConvolution& make_convolution)
+  Builder(const NetworkSpec& spec, size_t batch, const Convolutions& convolutions)
       : spec_(spec),
         batch_(batch),
-        make_convolution_(make_convolution),
+        convolutions_(convolutions),
         activation_(spec.binary ? Activation::kHardtanh : Activation::kRelu) {}
 
   Network build(const RandomStream& random) {
@@ -37,14 +37,14 @@ class Builder {
  private:
   // Brings images to a convolution: with a border, and of a binary network their signs.
   std::unique_ptr<Layer> entry(const ImageShape& shape, const std::string& name) const {
-    if (spec_.binary) return make_signs(spec_, batch_, shape, name);
+    if (spec_.binary) return make_signs(spec_, batch_, shape, convolutions_.signs, name);
     return std::make_unique<Border>(batch_, shape, 1);
   }
 
   // A convolution of images with a border, and batch norm.
   void add_convolution(const ImageShape& input, const ImageShape& output, const ConvolutionKernel& kernel,
                        Activation activation, const std::string& name, Sequence* path) const {
-    path->add(make_convolution_(input, output.used_channels(), name + ".convolution", kernel));
+    path->add(convolutions_.make(input, output.used_channels(), name + ".convolution", kernel));
     path->add(std::make_unique<BatchNorm>(batch_, output, activation, name + ".norm"));
   }
 
@@ -67,7 +67,7 @@ class Builder {
 
   const NetworkSpec& spec_;
   size_t batch_;
-  const MakeConvolution& make_convolution_;
+  const Convolutions& convolutions_;
   Activation activation_;
 };
 
@@ -88,8 +88,8 @@ std::vector<ResnetBlock> resnet_blocks(const NetworkSpec& spec) {
 }
 
 Network make_resnet(const NetworkSpec& spec, size_t batch, const RandomStream& random,
-                    const MakeConvolution& make_convolution) {
-  return Builder(spec, batch, make_convolution).build(random);
+                    const Convolutions& convolutions) {
+  return Builder(spec, batch, convolutions).build(random);
 }
 
 std::vector<NetworkProduct> resnet_products(const NetworkSpec& spec) {

@@ -17,7 +17,7 @@ struct ResnetBlock {
 // where the shape changes; the mean of each channel, batch norm, a dense layer with bias. Binary: the stem is
 // real, all convolutions of the blocks multiply signs by signs.
 Network make_resnet(const NetworkSpec& spec, size_t batch, const RandomStream& random,
-                    const MakeConvolution& make_convolution);
+                    const Convolutions& convolutions);
 
 std::vector<ResnetBlock> resnet_blocks(const NetworkSpec& spec);
 std::vector<NetworkProduct> resnet_products(const NetworkSpec& spec);

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "bitfed/bits/kernels.h"
+#include "tests/nn/sign_images.h"
 
 namespace bitfed {
 namespace {
@@ -53,7 +54,8 @@ Tried run(const Case& c, Gradients gradients) {
       for (size_t i = 0; i < c.width * c.in; ++i) tried.input.row(image, y)[i] = random_sign(&random);
     }
   }
-  layer.forward(tried.input, c.images, Pass::kTraining);
+  const Images bits = bits_of(tried.input);
+  layer.forward(bits, c.images, Pass::kTraining);
   tried.output = layer.output();
   tried.signs = layer.deployed()[0];
   Images& gradient = layer.output_gradient();
@@ -61,7 +63,7 @@ Tried run(const Case& c, Gradients gradients) {
     gradient.data()[i] = random_gradient(gradients, i == 0, &random);
     tried.gradient.push_back(gradient.data()[i]);
   }
-  layer.backward(tried.input, c.images, &tried.input_gradient);
+  layer.backward(bits, c.images, &tried.input_gradient);
   tried.weight_gradient = layer.sign_gradient();
   return tried;
 }
@@ -161,7 +163,7 @@ TEST(BinaryConvolutionTest, NoGradientGivesNoGradient) {
   BinaryConvolution layer(1, shape, 16, {}, "x");
   layer.start(RandomStream({1, "start"}));
   layer.begin_round();
-  const Images input(1, shape);
+  const Images input = Images::of_bits(1, shape);
   Images gradient(1, shape.without_border());
   layer.forward(input, 1, Pass::kTraining);
   Images& of_output = layer.output_gradient();
@@ -179,7 +181,7 @@ TEST(BinaryConvolutionTest, WhatIsNotFiniteStaysSo) {
     BinaryConvolution layer(1, shape, 16, {}, "x");
     layer.start(RandomStream({1, "start"}));
     layer.begin_round();
-    const Images input(1, shape);
+    const Images input = Images::of_bits(1, shape);
     Images gradient(1, shape.without_border());
     layer.forward(input, 1, Pass::kTraining);
     layer.output_gradient().data()[3] = bad;

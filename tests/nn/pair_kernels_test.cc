@@ -133,6 +133,28 @@ TEST(PairKernelsTest, RowsAndSignsArePaired) {
   }
 }
 
+TEST(PairKernelsTest, SignsOfBitsArePaired) {
+  constexpr size_t kPixels = 3;
+  RandomStream random({3, "bits"});
+  for (const size_t channels : {16u, 32u, 48u}) {
+    const size_t words = (channels + 31) / 32;
+    std::vector<uint32_t> bits[2];
+    for (size_t i = 0; i < kPixels * words; ++i) {
+      for (std::vector<uint32_t>& of : bits) of.push_back(random.next_u32());
+    }
+    for (const NeuralKernels* table : supported_neural_kernels()) {
+      Shorts pairs(2 * kPixels * channels + 16);
+      table->sign_pairs(bits[0].data(), bits[1].data(), kPixels, channels, pairs.data());
+      for (size_t i = 0; i < 2 * kPixels * channels; ++i) {
+        const size_t channel = i / 2 % channels;
+        const uint32_t word = bits[i % 2][i / 2 / channels * words + channel / 32];
+        ASSERT_EQ(pairs[i], (word >> (channel % 32) & 1) != 0 ? 1 : -1) << table->name << " " << i;
+      }
+      EXPECT_EQ(pairs[2 * kPixels * channels], 0) << table->name;
+    }
+  }
+}
+
 TEST(PairKernelsTest, SignsAreTransposedInPairs) {
   constexpr size_t kColumns = 32;
   for (const size_t rows : {1u, 4u, 13u, 16u}) {

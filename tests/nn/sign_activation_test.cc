@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
+#include "tests/nn/sign_images.h"
 
 namespace bitfed {
 namespace {
@@ -64,14 +65,14 @@ void expect_gradient_of_differences(SignActivation layer, size_t batch, size_t t
 
 TEST(SignActivationTest, GradientAgreesWithCentralDifferences) {
   const ImageShape shape{3, 2, 16, 0};
-  expect_gradient_of_differences(SignActivation(2, shape, 1), 2, 1);
-  expect_gradient_of_differences(SignActivation(3, shape, 1, "static"), 3, 3);
-  expect_gradient_of_differences(SignActivation(1, shape, 1, "static"), 1, 1);
+  expect_gradient_of_differences(SignActivation(2, shape, SignForm::kBits), 2, 1);
+  expect_gradient_of_differences(SignActivation(3, shape, SignForm::kBits, "static"), 3, 3);
+  expect_gradient_of_differences(SignActivation(1, shape, SignForm::kFloats, "static"), 1, 1);
 }
 
 TEST(SignActivationTest, SignsAboutTheMeanWithABorderOfZeros) {
   const ImageShape shape{1, 2, 16, 0};
-  SignActivation layer(1, shape, 1);
+  SignActivation layer(1, shape, SignForm::kFloats);
   Images input(1, shape);
   for (size_t i = 0; i < 32; ++i) input.row(0, 0)[i] = i < 16 ? 5.0f : 7.0f;  // mean 6
   layer.forward(input, 1, Pass::kPrediction);
@@ -87,9 +88,26 @@ TEST(SignActivationTest, SignsAboutTheMeanWithABorderOfZeros) {
   for (size_t i = 0; i < 32; ++i) EXPECT_EQ(out.row(0, 0)[i], 1);
 }
 
+TEST(SignActivationTest, BitsAreTheFloatsSigns) {
+  const ImageShape shape{3, 4, 48, 0};
+  SignActivation floats(2, shape, SignForm::kFloats);
+  SignActivation bits(2, shape, SignForm::kBits);
+  Images input(2, shape);
+  fill(RandomStream({3, "input"}), 0.3, &input);
+  for (const Pass pass : {Pass::kTraining, Pass::kPrediction}) {
+    floats.forward(input, 2, pass);
+    bits.forward(input, 2, pass);
+    const Images expected = bits_of(floats.output());
+    const Images& found = bits.output();
+    ASSERT_EQ(found.image_words(), 5u * 6 * 2);
+    EXPECT_TRUE(std::equal(found.words(), found.words() + 2 * found.image_words(), expected.words()));
+    EXPECT_TRUE(bit_at(expected, 0, 1, 1, 47) == (floats.output().row(0, 0)[47] > 0));
+  }
+}
+
 TEST(SignActivationTest, StaticOnesTrainAboutTheMeanOfTheBatch) {
   const ImageShape shape{1, 1, 16, 0};
-  SignActivation layer(3, shape, 1, "signs");
+  SignActivation layer(3, shape, SignForm::kFloats, "signs");
   Images input(3, shape);
   const float values[] = {1, 2, 6};  // mean 3
   for (size_t i = 0; i < 3 * 16; ++i) input.data()[i] = values[i / 16];
@@ -106,7 +124,7 @@ TEST(SignActivationTest, StaticOnesTrainAboutTheMeanOfTheBatch) {
 // From 0 on, a tenth of the way to every batch's mean; a batch of one image, too, has a mean.
 TEST(SignActivationTest, StaticOnesPredictAboutTheRunningMean) {
   const ImageShape shape{1, 1, 16, 0};
-  SignActivation layer(2, shape, 1, "signs");
+  SignActivation layer(2, shape, SignForm::kFloats, "signs");
   layer.start(RandomStream({1, "signs"}));
   ASSERT_EQ(layer.parameters().size(), 1u);
   const Parameter& running = *layer.parameters()[0];
@@ -129,7 +147,7 @@ TEST(SignActivationTest, StaticOnesPredictAboutTheRunningMean) {
     EXPECT_EQ(layer.output().row(images - 1, 0)[-1], 0);
   }
   EXPECT_EQ(running.numbers()[0], mean);
-  EXPECT_TRUE(SignActivation(2, shape, 1).parameters().empty());
+  EXPECT_TRUE(SignActivation(2, shape, SignForm::kBits).parameters().empty());
 }
 
 TEST(SignActivationTest, SameBitsOnEveryInstructionSet) {
@@ -138,7 +156,7 @@ TEST(SignActivationTest, SameBitsOnEveryInstructionSet) {
   std::vector<std::vector<double>> results;
   for (const Kernels* table : supported_kernels()) {
     force_kernels(table->name);
-    SignActivation layer(4, shape, 1, "signs");
+    SignActivation layer(4, shape, SignForm::kBits, "signs");
     Images input(4, shape);
     Images gradient(4, shape);
     fill(RandomStream({5, "input"}), 0.1, &input);

@@ -20,7 +20,7 @@ bool reaches(float sum, float factor, float offset, float mean) {
     offsets[i] = offset;
   }
   neural_kernels().affine(x, 1, kLanes, factors, offsets, Activation::kHardtanh, out);
-  neural_kernels().signs(out, kLanes, mean, out, false);
+  neural_kernels().signs(out, kLanes, mean, out);
   return out[0] == 1;
 }
 

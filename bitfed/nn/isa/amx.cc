@@ -167,22 +167,31 @@ void split(const GradientSplit& s) {
   }
 }
 
-inline __m512i sign_quads(const float* const (&rows)[4], size_t at) {
-  __m512i numbers[4];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) numbers[i] = _mm512_cvtps_epi32(_mm512_loadu_ps(rows[i] + at));
-  return low_quads(numbers);
-}
-
 void interleave(const float* const (&rows)[4], size_t count, int8_t* to, size_t step) {
-  for (size_t at = 0; at < count; at += kTileRows, to += step) _mm512_storeu_si512(to, sign_quads(rows, at));
+  for (size_t at = 0; at < count; at += kTileRows, to += step) {
+    __m512i numbers[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) numbers[i] = _mm512_cvtps_epi32(_mm512_loadu_ps(rows[i] + at));
+    _mm512_storeu_si512(to, low_quads(numbers));
+  }
 }
 
-void gather(const float* const (&images)[4], const uint32_t* places, size_t positions, size_t channels,
+// The lowest 16 bits of four words, in turn.
+inline __m512i sign_quads(const uint32_t* const (&words)[4], size_t at, size_t shift) {
+  uint64_t bits = 0;
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) bits |= _pdep_u64(words[i][at] >> shift, 0x1111111111111111 << i);
+  return _mm512_mask_blend_epi8(bits, _mm512_set1_epi8(-1), _mm512_set1_epi8(1));
+}
+
+void gather(const uint32_t* const (&images)[4], const uint32_t* places, size_t positions, size_t channels,
             int8_t* to, size_t block_step) {
   for (size_t p = 0; p < positions; ++p, to += kTileBytes) {
-    for (size_t c = 0; c < channels; c += kTileRows)
-      _mm512_storeu_si512(to + c / kTileRows * block_step, sign_quads(images, places[p] + c));
+    for (size_t c = 0; c < channels; c += kTileRows) {
+      const __m512i quads =
+          places[p] == kNoPixel ? _mm512_setzero_si512() : sign_quads(images, places[p] + c / 32, c % 32);
+      _mm512_storeu_si512(to + c / kTileRows * block_step, quads);
+    }
   }
 }
 

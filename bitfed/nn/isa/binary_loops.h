@@ -169,6 +169,21 @@ void quantise_pairs(const float* even, const float* odd, size_t count, float fac
     store_rounded(out + 2 * i, load(even + i) * all(factor), load(odd + i) * all(factor));
 }
 
+typedef uint32_t Sixteen __attribute__((vector_size(64), aligned(4), may_alias));
+
+void sign_pairs(const uint32_t* even, const uint32_t* odd, size_t pixels, size_t channels, int16_t* out) {
+  const Sixteen bits = {1u << 0, 1u << 1, 1u << 2,  1u << 3,  1u << 4,  1u << 5,  1u << 6,  1u << 7,
+                        1u << 8, 1u << 9, 1u << 10, 1u << 11, 1u << 12, 1u << 13, 1u << 14, 1u << 15};
+  const size_t words = (channels + 31) / 32;
+  for (size_t pixel = 0; pixel < pixels; ++pixel, even += words, odd += words) {
+    for (size_t c = 0; c < channels; c += kLanes, out += 2 * kLanes) {
+      const Sixteen no_even = (Sixteen)((bits & (even[c / 32] >> c % 32)) == 0);  // all ones for a sign of -1
+      const Sixteen no_odd = (Sixteen)((bits & (odd[c / 32] >> c % 32)) == 0);
+      *reinterpret_cast<Sixteen*>(out) = (no_even & 0xFFFE) | (no_odd & 0xFFFE0000) | 0x10001;
+    }
+  }
+}
+
 // In registers that every instruction set has.
 typedef int16_t Eight __attribute__((vector_size(16), may_alias));
 
@@ -216,15 +231,9 @@ void transpose_signs(const int16_t* from, size_t rows, size_t columns, int16_t* 
   }
 }
 
-template <bool kStreams>
-inline void signs_as(const float* x, size_t count, float threshold, float* out) {
+void signs(const float* x, size_t count, float threshold, float* out) {
   for (size_t i = 0; i < count; i += kLanes)
-    put<kStreams>(out + i, where_at_least(load(x + i), all(threshold), all(1.0f), all(-1.0f)));
-}
-
-void signs(const float* x, size_t count, float threshold, float* out, bool streams) {
-  if (streams) return signs_as<true>(x, count, threshold, out);
-  signs_as<false>(x, count, threshold, out);
+    store(out + i, where_at_least(load(x + i), all(threshold), all(1.0f), all(-1.0f)));
 }
 
 void combine(const float* x, float a, const float* y, float b, size_t count, float* out) {

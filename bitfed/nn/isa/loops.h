@@ -527,6 +527,7 @@ constexpr NeuralKernels table(const char* name) {
           largest_magnitude,
           quantise,
           quantise_pairs,
+          sign_pairs,
           pair_shorts,
           pair_signs,
           transpose_signs,
