@@ -57,6 +57,7 @@ class Images {
   size_t pixel_words() const { return words_of(shape_.channels); }
   size_t row_words() const { return (shape_.width + 2 * shape_.border) * pixel_words(); }
   size_t image_words() const { return (shape_.height + 2 * shape_.border) * row_words(); }
+  uint32_t* words() { return words_.data(); }
   const uint32_t* words() const { return words_.data(); }
   uint32_t* word_row(size_t image, size_t y) { return words_.data() + word_offset(image, y); }
   const uint32_t* word_row(size_t image, size_t y) const { return words_.data() + word_offset(image, y); }

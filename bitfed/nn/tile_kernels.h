@@ -32,16 +32,18 @@ struct GradientSplit {
   int8_t* high[4];
   uint8_t* low[4];
   size_t block_step;
-  // By channel, position, image.
+  // By channel, a row each, position, image.
   int8_t* quads_high;
   uint8_t* quads_low;
+  size_t row_bytes;
 };
 
 // The gradient of the weights: for every tap a row for every filter and a column for every channel of the
 // input, sums over the positions of all quads of images; times the factor.
 struct TileSum {
-  const int8_t* high;  // by quad of images, filter, position, image
+  const int8_t* high;  // by quad of images, filter, a row each, position, image
   const uint8_t* low;
+  size_t row_bytes;
   size_t filters;        // in tiles
   const int8_t* signs;   // by quad of images, 16 channels, position, channel, image
   size_t signs_step;     // between quads
@@ -70,17 +72,15 @@ struct TileProduct {
   size_t block_step;
   const size_t* shifts;  // a tap's distance
   size_t taps;
-  const int8_t* weights;  // by 16 channels, tap, 64 filters: a tile
+  const int8_t* weights;  // by 16 channels, 64 filters, tap: a tile
   size_t channels;
-  size_t height;
-  size_t width;
-  size_t pitch;  // positions of a row
+  const uint32_t* places;  // of the positions' pixels in an image of c, or none
+  size_t positions;        // in tiles
   float factor;
-  float* c;  // the first pixel
+  float* c;
   size_t c_image_step;
-  size_t row_step;
-  size_t pixel_step;
-  bool streams;  // past the caches
+  size_t c_floats;  // pixels beyond these are none
+  bool streams;     // past the caches
 };
 
 struct TileKernels {

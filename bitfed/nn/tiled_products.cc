@@ -12,8 +12,25 @@ namespace {
 constexpr size_t kChunkBytes = size_t{384} * 1024;
 constexpr size_t kMostSumBytes = size_t{1024} * 1024;
 
-size_t quads_of(size_t images) {
-  return (images + 3) / 4;
+// A row of the first tiles of 16 rows, which are taken together, must not fall into few of the first-level
+// cache's 64 sets.
+size_t row_tiles(size_t tiles) {
+  while (tiles > 32 && tiles % 64 < 5) ++tiles;
+  return tiles;
+}
+
+constexpr size_t kMostSheetImages = 4;
+
+// Of so many images the positions fill tiles best.
+size_t best_sheet(size_t batch, const ImageShape& shape) {
+  const auto tiles = [&](size_t images) {
+    return whole_tiles(shape.height * images * (shape.width + 1), kTileRows) / kTileRows;
+  };
+  size_t best = 1;
+  for (size_t images = 2; images <= kMostSheetImages && 4 * images <= batch; images *= 2) {
+    if (tiles(images) * best < tiles(best) * images) best = images;
+  }
+  return best;
 }
 
 }  // namespace
@@ -24,13 +41,17 @@ TiledProducts::TiledProducts(const TileKernels& kernels, size_t batch, const Ima
       input_(input),
       output_(output),
       kernel_(kernel),
-      pitch_(output.width + 2),
+      sheet_images_(best_sheet(batch, output)),
+      pitch_(sheet_images_ * (output.width + 1)),
       channels_(whole_tiles(input.channels, 2 * kTileRows)),
       filter_bytes_(whole_tiles(output.channels, kTileBytes)),
       positions_(whole_tiles(output.height * pitch_, kTileRows)),
+      row_bytes_(row_tiles(positions_ / kTileRows) * kTileBytes),
       block_bytes_((output.height + 2) * pitch_ * kTileBytes),
-      image_bytes_(filter_bytes_ / kTileBytes * block_bytes_),
-      no_gradient_(output.image_floats()) {
+      sheet_bytes_(filter_bytes_ / kTileBytes * block_bytes_),
+      no_gradient_(sheet_images_ * output.image_floats()),
+      last_gradient_(sheet_images_ * output.image_floats()) {
+  assert(sheet_images_ * input.image_floats() < kNoPixel);
   // The first patch's last tap is so far away.
   const size_t furthest = ((kernel.side / 2 + 1) / kernel.stride) * (pitch_ + 1);
   sign_block_bytes_ = (positions_ + furthest) * kTileBytes;
@@ -50,22 +71,33 @@ TiledProducts::TiledProducts(const TileKernels& kernels, size_t batch, const Ima
     weights = add_phase(phase, weights);
   weights_ = Aligned<int8_t>(weights);
   plan_chunks(batch);
-  // The last tile's patches reach a little further than the image.
+  // The last tile's patches reach a little further than the sheet.
   const size_t beyond = 2 * pitch_ + 2 + kTileRows;
-  high_ = Aligned<int8_t>(4 * chunk_quads_ * image_bytes_ + beyond * kTileBytes);
+  high_ = Aligned<int8_t>(4 * chunk_quads_ * sheet_bytes_ + beyond * kTileBytes);
   low_ = Aligned<uint8_t>(high_.size());
-  quads_high_ = Aligned<int8_t>(chunk_quads_ * 4 * positions_ * output.channels);
+  quads_high_ = Aligned<int8_t>(chunk_quads_ * row_bytes_ * output.channels);
   quads_low_ = Aligned<uint8_t>(quads_high_.size());
   signs_ = Aligned<int8_t>(chunk_quads_ * planes_.size() * channels_ / kTileRows * sign_block_bytes_);
   places_ = std::vector<uint32_t>(positions_, kNoPixel);
-  for (size_t pixel = 0; pixel < output.pixels(); ++pixel)
-    places_[pixel / output.width * pitch_ + pixel % output.width] =
-        static_cast<uint32_t>(pixel * output.channels);
+  for (size_t i = 0; i < sheet_images_ * output.pixels(); ++i) {
+    const size_t image = i / output.pixels();
+    const size_t y = i / output.width % output.height;
+    places_[sheet_position(image, y, i % output.width)] = static_cast<uint32_t>(i * output.channels);
+  }
+  last_signs_ = Images::of_bits(sheet_images_, input);
+}
+
+size_t TiledProducts::sheet_position(size_t image, size_t y, size_t x) const {
+  return y * pitch_ + image * (output_.width + 1) + x;
+}
+
+size_t TiledProducts::quads_of(size_t images) const {
+  return (images + 4 * sheet_images_ - 1) / (4 * sheet_images_);
 }
 
 void TiledProducts::plan_chunks(size_t batch) {
   const size_t filter_sums = 2 * kernel_.taps() * channels_;  // of high and of low bytes
-  const size_t quad_bytes = 8 * (image_bytes_ + positions_ * output_.channels) +
+  const size_t quad_bytes = 8 * sheet_bytes_ + 2 * row_bytes_ * output_.channels +
                             planes_.size() * channels_ / kTileRows * sign_block_bytes_;
   const bool sums_can_wait = output_.channels * filter_sums * sizeof(int32_t) <= kMostSumBytes;
   chunk_quads_ = quads_of(batch);
@@ -78,22 +110,38 @@ std::vector<uint32_t> TiledProducts::plane_places(size_t y, size_t x) const {
   std::vector<uint32_t> places(sign_block_bytes_ / kTileBytes, kNoPixel);
   const size_t words = Images::words_of(input_.channels);
   for (size_t position = 0; position < places.size(); ++position) {
+    const size_t image = position % pitch_ / (output_.width + 1);
     const size_t row = y + position / pitch_ * kernel_.stride;
-    const size_t column = x + position % pitch_ * kernel_.stride;
+    const size_t column = x + position % (output_.width + 1) * kernel_.stride;
     const bool in_border = row == 0 || column == 0;
-    if (!in_border && row <= input_.height && column <= input_.width)
-      places[position] = static_cast<uint32_t>((row * (input_.width + 2) + column) * words);
+    if (in_border || row > input_.height || column > input_.width) continue;
+    const size_t image_row = image * (input_.height + 2) + row;
+    places[position] = static_cast<uint32_t>((image_row * (input_.width + 2) + column) * words);
   }
   return places;
 }
 
 // Returns where the next phase's weights begin.
 size_t TiledProducts::add_phase(const ConvolutionPhase& geometry, size_t weights) {
-  Phase phase{geometry, {}, 0, weights};
-  if (!geometry.pixels.empty()) phase.first = geometry.pixels[0] / output_.channels * kTileBytes;
+  Phase phase{geometry, {}, 0, weights, {}};
+  if (!geometry.pixels.empty()) {
+    const size_t pixel = geometry.pixels[0] / output_.channels;  // of the output with its border
+    const size_t width = output_.width + 2;
+    phase.first = sheet_position(0, pixel / width, pixel % width) * kTileBytes;
+  }
   for (size_t row = 0; row < geometry.rows.size(); ++row) {
     for (size_t column = 0; column < geometry.columns.size(); ++column)
       phase.shifts.push_back((row * pitch_ + column) * kTileBytes);
+  }
+  phase.places.resize(whole_tiles(geometry.height * pitch_, kTileRows), kNoPixel);
+  for (size_t i = 0; i < sheet_images_ * geometry.height * geometry.width; ++i) {
+    const size_t image = i / geometry.width / geometry.height;
+    const size_t y = i / geometry.width % geometry.height;
+    const size_t x = i % geometry.width;
+    const size_t row = image * input_.height + geometry.y + y * geometry.stride;
+    const size_t column = geometry.x + x * geometry.stride;
+    phase.places[sheet_position(image, y, x)] =
+        static_cast<uint32_t>((row * input_.width + column) * input_.channels);
   }
   weights += phase.shifts.size() * filter_bytes_ * input_.channels;
   phases_.push_back(std::move(phase));
@@ -104,9 +152,11 @@ void TiledProducts::take_weights(const Matrix& signs) {
   for (const Phase& phase : phases_) pack_weights(phase, signs);
 }
 
-// Four filters in turn, and behind each other the 16 quads of 64 filters: a tile for 16 channels.
+// Four filters in turn, and behind each other the 16 quads of 64 filters: a tile for 16 channels. The tiles
+// of 64 filters are those of all taps.
 void TiledProducts::pack_weights(const Phase& phase, const Matrix& signs) {
-  const size_t tap_bytes = filter_bytes_ * kTileRows;
+  const size_t taps = phase.shifts.size();
+  size_t tap = 0;
   int8_t* to = weights_.data() + phase.weights;
   for (const size_t row : phase.geometry.rows) {
     for (const size_t column : phase.geometry.columns) {
@@ -114,17 +164,21 @@ void TiledProducts::pack_weights(const Phase& phase, const Matrix& signs) {
       for (size_t f = 0; f < signs.rows; f += 4) {
         const float* const rows[4] = {signs.row(f) + at, signs.row(f + 1) + at, signs.row(f + 2) + at,
                                       signs.row(f + 3) + at};
-        kernels_.interleave(rows, input_.channels, to + f * kTileRows, phase.shifts.size() * tap_bytes);
+        const size_t tile = f / kTileBytes * taps + tap;
+        kernels_.interleave(rows, input_.channels,
+                            to + tile * kTileRows * kTileBytes + f % kTileBytes * kTileRows,
+                            taps * filter_bytes_ * kTileRows);
       }
-      to += tap_bytes;
+      ++tap;
     }
   }
 }
 
 void TiledProducts::go_back(const Images& gradient, const Images& input, size_t images, float factor,
                             Matrix* of_weights, Images* of_input) {
-  for (size_t first = 0; first < images; first += 4 * chunk_quads_) {
-    const Some some{first, std::min(4 * chunk_quads_, images - first)};
+  const size_t chunk = chunk_quads_ * 4 * sheet_images_;
+  for (size_t first = 0; first < images; first += chunk) {
+    const Some some{first, std::min(chunk, images - first)};
     take_gradient(gradient, some, factor);
     take_input(input, some);
     add_weight_gradient(some, images, factor, of_weights);
@@ -133,23 +187,45 @@ void TiledProducts::go_back(const Images& gradient, const Images& input, size_t 
   }
 }
 
+// Sheets beyond the last image have no gradient; neither have images beyond it on the last sheet.
+const float* TiledProducts::gradient_sheet(const Images& gradient, const Some& some, size_t sheet) {
+  const size_t first = sheet * sheet_images_;
+  if (first >= some.count) return no_gradient_.data();
+  const float* from = gradient.row(some.first + first, 0);
+  if (first + sheet_images_ <= some.count) return from;
+  last_gradient_.clear();
+  std::copy_n(from, (some.count - first) * output_.image_floats(), last_gradient_.data());
+  return last_gradient_.data();
+}
+
+// Where there is no gradient any signs do.
+const uint32_t* TiledProducts::sign_sheet(const Images& input, const Some& some, size_t sheet) {
+  const size_t first = sheet * sheet_images_;
+  if (first >= some.count) return last_signs_.words();
+  const uint32_t* from = input.words() + (some.first + first) * input.image_words();
+  if (first + sheet_images_ <= some.count) return from;
+  std::copy_n(from, (some.count - first) * input.image_words(), last_signs_.words());
+  return last_signs_.words();
+}
+
 void TiledProducts::take_gradient(const Images& gradient, const Some& some, float factor) {
   const size_t behind_border = (pitch_ + 1) * kTileBytes;
   for (size_t quad = 0; quad < quads_of(some.count); ++quad) {
     GradientSplit split{};
     for (size_t i = 0; i < 4; ++i) {
-      const size_t image = 4 * quad + i;
-      split.images[i] = image < some.count ? gradient.row(some.first + image, 0) : no_gradient_.data();
-      split.high[i] = high_.data() + image * image_bytes_ + behind_border;
-      split.low[i] = low_.data() + image * image_bytes_ + behind_border;
+      const size_t sheet = 4 * quad + i;
+      split.images[i] = gradient_sheet(gradient, some, sheet);
+      split.high[i] = high_.data() + sheet * sheet_bytes_ + behind_border;
+      split.low[i] = low_.data() + sheet * sheet_bytes_ + behind_border;
     }
     split.places = places_.data();
     split.positions = positions_;
     split.channels = output_.channels;
     split.factor = factor;
     split.block_step = block_bytes_;
-    split.quads_high = quads_high_.data() + 4 * quad * positions_ * output_.channels;
-    split.quads_low = quads_low_.data() + 4 * quad * positions_ * output_.channels;
+    split.quads_high = quads_high_.data() + quad * row_bytes_ * output_.channels;
+    split.quads_low = quads_low_.data() + quad * row_bytes_ * output_.channels;
+    split.row_bytes = row_bytes_;
     kernels_.split(split);
   }
 }
@@ -158,11 +234,7 @@ void TiledProducts::take_input(const Images& input, const Some& some) {
   int8_t* to = signs_.data();
   for (size_t quad = 0; quad < quads_of(some.count); ++quad) {
     const uint32_t* four[4];
-    for (size_t i = 0; i < 4; ++i) {
-      // Beyond the last image any signs do: its gradient is nothing.
-      const size_t image = some.first + std::min(4 * quad + i, some.count - 1);
-      four[i] = input.words() + image * input.image_words();
-    }
+    for (size_t i = 0; i < 4; ++i) four[i] = sign_sheet(input, some, 4 * quad + i);
     for (const std::vector<uint32_t>& places : planes_) {
       kernels_.gather(four, places.data(), places.size(), input_.channels, to, sign_block_bytes_);
       to += channels_ / kTileRows * sign_block_bytes_;
@@ -174,6 +246,7 @@ void TiledProducts::add_weight_gradient(const Some& some, size_t images, float f
   const size_t filter_sums = 2 * shifts_.size() * channels_;
   kernels_.sum({.high = quads_high_.data(),
                 .low = quads_low_.data(),
+                .row_bytes = row_bytes_,
                 .filters = output_.channels,
                 .signs = signs_.data(),
                 .signs_step = planes_.size() * channels_ / kTileRows * sign_block_bytes_,
@@ -195,30 +268,29 @@ void TiledProducts::add_weight_gradient(const Some& some, size_t images, float f
 void TiledProducts::phase_gradient(const Phase& phase, const Some& some, float factor, Images* gradient) {
   const ConvolutionPhase& geometry = phase.geometry;
   if (geometry.height == 0 || geometry.width == 0) return;
-  const ImageShape& shape = gradient->shape();
-  const size_t together = std::max<size_t>(1, kChunkBytes / (2 * image_bytes_));
-  for (size_t i = 0; i < some.count; i += together) {
-    const size_t at = i * image_bytes_ + phase.first;
-    kernels_.multiply(
-        {.high = high_.data() + at,
-         .low = low_.data() + at,
-         .images = std::min(together, some.count - i),
-         .image_step = image_bytes_,
-         .blocks = filter_bytes_ / kTileBytes,
-         .block_step = block_bytes_,
-         .shifts = phase.shifts.data(),
-         .taps = phase.shifts.size(),
-         .weights = weights_.data() + phase.weights,
-         .channels = input_.channels,
-         .height = geometry.height,
-         .width = geometry.width,
-         .pitch = pitch_,
-         .factor = 1 / factor,
-         .c = gradient->row(some.first + i, geometry.y) + geometry.x * input_.channels,
-         .c_image_step = shape.image_floats(),
-         .row_step = geometry.stride * shape.row_floats(),
-         .pixel_step = geometry.stride * input_.channels,
-         .streams = gradient->batch() * shape.image_floats() * sizeof(float) >= kStreamedBytes});
+  const size_t image_floats = gradient->shape().image_floats();
+  const size_t together = std::max<size_t>(1, kChunkBytes / (2 * sheet_bytes_));
+  const size_t sheets = (some.count + sheet_images_ - 1) / sheet_images_;
+  for (size_t sheet = 0; sheet < sheets; sheet += together) {
+    const size_t at = sheet * sheet_bytes_ + phase.first;
+    const size_t first = sheet * sheet_images_;
+    kernels_.multiply({.high = high_.data() + at,
+                       .low = low_.data() + at,
+                       .images = std::min(together, sheets - sheet),
+                       .image_step = sheet_bytes_,
+                       .blocks = filter_bytes_ / kTileBytes,
+                       .block_step = block_bytes_,
+                       .shifts = phase.shifts.data(),
+                       .taps = phase.shifts.size(),
+                       .weights = weights_.data() + phase.weights,
+                       .channels = input_.channels,
+                       .places = phase.places.data(),
+                       .positions = phase.places.size(),
+                       .factor = 1 / factor,
+                       .c = gradient->row(some.first + first, 0),
+                       .c_image_step = sheet_images_ * image_floats,
+                       .c_floats = (some.count - first) * image_floats,
+                       .streams = gradient->batch() * image_floats * sizeof(float) >= kStreamedBytes});
   }
 }
 

@@ -119,13 +119,13 @@ inline void put_images(const __m512i (&blocks)[4], void* const (&to)[4], size_t 
 }
 
 // Quads of 16 positions' channels as a row a channel.
-inline void put_channels(const __m512i* quads, size_t positions, void* to) {
+inline void put_channels(const __m512i* quads, size_t row_bytes, void* to) {
   __m512i rows[16];
 #pragma GCC unroll 16
   for (int i = 0; i < 16; ++i) rows[i] = quads[4 * i];
   transpose(rows);
 #pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(static_cast<int8_t*>(to) + i * 4 * positions, rows[i]);
+  for (int i = 0; i < 16; ++i) _mm512_storeu_si512(static_cast<int8_t*>(to) + i * row_bytes, rows[i]);
 }
 
 // 64 channels, or `blocks` times 16, of 16 positions.
@@ -153,9 +153,9 @@ inline void split_tile(const GradientSplit& s, size_t channel, size_t blocks, si
     put_images(lows[p], low_to, at);
   }
   for (size_t block = 0; block < blocks; ++block) {
-    const size_t at = 4 * ((channel + block * kTileRows) * s.positions + first);
-    put_channels(&highs[0][block], s.positions, s.quads_high + at);
-    put_channels(&lows[0][block], s.positions, s.quads_low + at);
+    const size_t at = (channel + block * kTileRows) * s.row_bytes + 4 * first;
+    put_channels(&highs[0][block], s.row_bytes, s.quads_high + at);
+    put_channels(&lows[0][block], s.row_bytes, s.quads_low + at);
   }
 }
 
@@ -223,12 +223,12 @@ inline void sum_filters(const TileSum& s, const Tiles& tiles, size_t filter, con
         tiles.clear();
       }
       for (size_t quad = depth.quad; quad < depth.quad + depth.quads; ++quad) {
-        const size_t at = 4 * ((quad * s.filters + filter) * s.positions + depth.position);
+        const size_t at = (quad * s.filters + filter) * s.row_bytes + 4 * depth.position;
         const int8_t* signs = s.signs + quad * s.signs_step + c / kTileRows * s.block_step + s.shifts[tap] +
                               depth.position * kTileBytes;
         for (size_t p = 0; p < depth.positions; p += kTileRows) {
-          _tile_loadd(4, s.high + at + 4 * p, 4 * s.positions);
-          _tile_loadd(5, s.low + at + 4 * p, 4 * s.positions);
+          _tile_loadd(4, s.high + at + 4 * p, s.row_bytes);
+          _tile_loadd(5, s.low + at + 4 * p, s.row_bytes);
           _tile_loadd(6, signs + p * kTileBytes, kTileBytes);
           _tile_loadd(7, signs + s.block_step + p * kTileBytes, kTileBytes);
           _tile_dpbssd(0, 4, 6);
@@ -260,17 +260,25 @@ inline size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-// So many tiles along the depth are taken together: fewer, and loads and stores of sums would count; more,
-// and the first-level cache would not hold those of 16 filters.
-constexpr size_t kDepthTogether = 8 * kTileRows;
+// About so many tiles along the depth are taken together: fewer, and loads and stores of sums would count;
+// more, and the first-level cache would not hold those of 16 filters.
+constexpr size_t kTilesTogether = 8;
+
+// Tiles to take together so that `tiles` make parts of one size.
+inline size_t even_part(size_t tiles) {
+  const size_t parts = (tiles + kTilesTogether / 2) / kTilesTogether;
+  return parts < 2 ? tiles : (tiles + parts - 1) / parts;
+}
 
 void sum(const TileSum& s) {
   const Tiles tiles;
-  const size_t quads = s.positions < kDepthTogether ? kDepthTogether / s.positions : 1;
+  const size_t tiles_of_quad = s.positions / kTileRows;
+  const size_t together = even_part(tiles_of_quad) * kTileRows;
+  const size_t quads = tiles_of_quad < kTilesTogether ? kTilesTogether / tiles_of_quad : 1;
   for (size_t filter = 0; filter < s.filters; filter += kTileRows) {
     for (size_t quad = 0; quad < s.quads; quad += quads) {
-      for (size_t p = 0; p < s.positions; p += kDepthTogether) {
-        const Depth depth{quad, smaller(quads, s.quads - quad), p, smaller(kDepthTogether, s.positions - p)};
+      for (size_t p = 0; p < s.positions; p += together) {
+        const Depth depth{quad, smaller(quads, s.quads - quad), p, smaller(together, s.positions - p)};
         sum_filters(s, tiles, filter, depth, s.adds || quad + p > 0);
       }
     }
@@ -284,91 +292,90 @@ struct Positions {
   size_t first;
 };
 
-inline size_t gradient_at(const TileProduct& p, const Positions& positions) {
-  return positions.image * p.image_step + positions.first * kTileBytes;
-}
-
-// A tile's sums to their pixels.
-inline void put(const TileProduct& p, const int32_t* sums, const Positions& positions, size_t channel) {
-  const __m512 factor = _mm512_set1_ps(p.factor);
-  float* c = p.c + positions.image * p.c_image_step + channel;
-  size_t y = positions.first / p.pitch;
-  size_t x = positions.first % p.pitch;
-  for (size_t row = 0; row < kTileRows && y < p.height; ++row, sums += kTileRows) {
-    if (x < p.width) {
-      float* to = c + y * p.row_step + x * p.pixel_step;
-      if (p.streams) {
-        _mm512_stream_ps(to, joined(sums, factor));
-      } else {
-        _mm512_store_ps(to, joined(sums, factor));
-      }
-    }
-    if (++x == p.pitch) {
-      x = 0;
-      ++y;
-    }
-  }
-}
-
-// Twice 16 positions by a tile of channels: weights, which may come from afar, are loaded once for both.
-inline void multiply_positions(const TileProduct& p, const Tiles& tiles, const Positions& one,
-                               const Positions& other, const int8_t* weights, int32_t* sums) {
-  tiles.clear();
-  for (size_t tap = 0; tap < p.taps; ++tap) {
-    size_t at = gradient_at(p, one) + p.shifts[tap];
-    size_t other_at = gradient_at(p, other) + p.shifts[tap];
-    for (size_t block = 0; block < p.blocks; ++block, weights += kTile) {
-      _tile_loadd(6, weights, kTileBytes);
-      _tile_loadd(4, p.high + at, kTileBytes);
-      _tile_dpbssd(0, 4, 6);
-      _tile_loadd(5, p.low + at, kTileBytes);
-      _tile_dpbusd(1, 5, 6);
-      _tile_loadd(7, p.high + other_at, kTileBytes);
-      _tile_dpbssd(2, 7, 6);
-      _tile_loadd(4, p.low + other_at, kTileBytes);
-      _tile_dpbusd(3, 4, 6);
-      at += p.block_step;
-      other_at += p.block_step;
-    }
-  }
-  tiles.store(sums);
-}
-
-// The sums of two times 16 positions, on their way to their pixels.
+// The sums of two times 16 positions by 16 channels, on their way to their pixels.
 struct Finished {
   alignas(64) int32_t sums[4 * kTileSums];
-  Positions one, other;
+  Positions two[2];
   size_t channel;
+  size_t rows_put = 2 * kTileRows;
 };
+
+// So many more rows of sums to their pixels.
+inline void put(const TileProduct& p, size_t rows, Finished* finished) {
+  const __m512 factor = _mm512_set1_ps(p.factor);
+  const size_t end = smaller(finished->rows_put + rows, 2 * kTileRows);
+  for (size_t row = finished->rows_put; row < end; ++row) {
+    const size_t tile = row / kTileRows;
+    const Positions& positions = finished->two[tile];
+    const uint32_t place = p.places[positions.first + row % kTileRows];
+    const size_t at = positions.image * p.c_image_step + place;
+    if (place == kNoPixel || at >= p.c_floats) continue;
+    const int32_t* sums = finished->sums + 2 * tile * kTileSums + row % kTileRows * kTileRows;
+    float* to = p.c + at + finished->channel;
+    if (p.streams) {
+      _mm512_stream_ps(to, joined(sums, factor));
+    } else {
+      _mm512_store_ps(to, joined(sums, factor));
+    }
+  }
+  finished->rows_put = end;
+}
+
+// Twice 16 positions by a tile of channels: weights, which may come from afar, are loaded once for both, and
+// all taps meet 64 filters of the gradient while these are in the first-level cache. In between, the sums
+// before these are put away.
+inline void multiply_positions(const TileProduct& p, const Tiles& tiles, const int8_t* weights,
+                               Finished* next, Finished* last) {
+  const auto gradient_at = [&](const Positions& positions) {
+    return positions.image * p.image_step + positions.first * kTileBytes;
+  };
+  size_t at = gradient_at(next->two[0]);
+  size_t other_at = gradient_at(next->two[1]);
+  const size_t rows = 2 * kTileRows / (p.blocks * p.taps + 1) + 1;
+  tiles.clear();
+  for (size_t block = 0; block < p.blocks; ++block, at += p.block_step, other_at += p.block_step) {
+    for (size_t tap = 0; tap < p.taps; ++tap, weights += kTile) {
+      const size_t shift = p.shifts[tap];
+      _tile_loadd(6, weights, kTileBytes);
+      _tile_loadd(4, p.high + at + shift, kTileBytes);
+      _tile_dpbssd(0, 4, 6);
+      _tile_loadd(5, p.low + at + shift, kTileBytes);
+      _tile_dpbusd(1, 5, 6);
+      _tile_loadd(7, p.high + other_at + shift, kTileBytes);
+      _tile_dpbssd(2, 7, 6);
+      _tile_loadd(4, p.low + other_at + shift, kTileBytes);
+      _tile_dpbusd(3, 4, 6);
+      put(p, rows, last);
+    }
+  }
+  put(p, 2 * kTileRows, last);  // what is left, where there are no taps all of it
+  tiles.store(next->sums);
+  next->rows_put = 0;
+}
 
 void multiply(const TileProduct& p) {
   const Tiles tiles;
-  const size_t tiles_of_image = (p.height * p.pitch + kTileRows - 1) / kTileRows;
+  const size_t tiles_of_image = p.positions / kTileRows;
   const size_t count = p.images * tiles_of_image;
   const auto positions = [&](size_t i) -> Positions {
     return {i / tiles_of_image, i % tiles_of_image * kTileRows};
   };
-  // One pair's sums become floats while the next one's are made: they do not come out of tiles at once.
   Finished two[2];
-  size_t made = 0;
-  const auto put_last = [&] {
-    const Finished& last = two[(made - 1) % 2];
-    put(p, last.sums, last.one, last.channel);
-    put(p, last.sums + 2 * kTileSums, last.other, last.channel);
-  };
+  Finished* next = &two[0];
+  Finished* last = &two[1];
   const int8_t* weights = p.weights;
   for (size_t c = 0; c < p.channels; c += kTileRows, weights += p.taps * p.blocks * kTile) {
     for (size_t i = 0; i < count; i += 2) {
-      Finished& next = two[made % 2];
-      next.one = positions(i);
-      next.other = positions(i + 1 < count ? i + 1 : i);
-      next.channel = c;
-      multiply_positions(p, tiles, next.one, next.other, weights, next.sums);
-      if (made > 0) put_last();
-      ++made;
+      next->two[0] = positions(i);
+      next->two[1] = positions(i + 1 < count ? i + 1 : i);
+      next->channel = c;
+      multiply_positions(p, tiles, weights, next, last);
+      Finished* const made = next;
+      next = last;
+      last = made;
     }
   }
-  put_last();
+  put(p, 2 * kTileRows, last);
 }
 
 }  // namespace
