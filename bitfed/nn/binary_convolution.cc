@@ -63,7 +63,7 @@ void BinaryConvolution::sum_tail(const Images& input, size_t pixels) {
   std::copy_n(tail_.data(), (pixels - first) * channels, output_.data() + first * channels);
 }
 
-void BinaryConvolution::backward(const Images& input, size_t images, Images* gradient) {
+void BinaryConvolution::go_back(const Images& input, size_t images, bool adds, Images* gradient) {
   const ImageShape& out = output_.shape();
   const size_t count = images * out.image_floats();
   const size_t depth = std::max(images * out.pixels(), kernel_.taps() * out.channels);
@@ -71,11 +71,11 @@ void BinaryConvolution::backward(const Images& input, size_t images, Images* gra
   if (!(largest > 0)) {
     // 0: there is none. Not a number: none that integers could carry, and nobody must take it for one.
     std::fill_n(gradient_.row(0), gradient_.values.size(), largest);
-    if (gradient != nullptr)
+    if (gradient != nullptr && !(adds && largest == 0))
       std::fill_n(gradient->data(), images * input_.pixels() * input_.channels, largest);
   } else {
     const float factor = fixed_point_factor(largest, depth);
-    products_->go_back(output_gradient(), input, images, factor, &gradient_, gradient);
+    products_->go_back(output_gradient(), input, images, factor, &gradient_, gradient, adds);
   }
   rotated_.backward(gradient_);
 }

@@ -20,7 +20,12 @@ class BinaryConvolution : public Layer {
                     const std::string& name, const ConvolutionKernel& kernel = {});
 
   void forward(const Images& input, size_t images, Pass pass) override;
-  void backward(const Images& input, size_t images, Images* input_gradient) override;
+  void backward(const Images& input, size_t images, Images* input_gradient) override {
+    go_back(input, images, false, input_gradient);
+  }
+  void add_backward(const Images& input, size_t images, Images* input_gradient) override {
+    go_back(input, images, true, input_gradient);
+  }
   std::vector<Parameter*> parameters() override { return rotated_.parameters(); }
   void start(RandomStream random) override { rotated_.start(random); }
   void begin_round() override { rotated_.begin_round(); }
@@ -34,6 +39,7 @@ class BinaryConvolution : public Layer {
   static constexpr size_t kRotationIterations = 3;
 
  private:
+  void go_back(const Images& input, size_t images, bool adds, Images* gradient);
   void sum_tail(const Images& input, size_t pixels);
 
   ImageShape input_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "bitfed/nn/kernels.h"
+
 namespace bitfed {
 
 Border::Border(size_t batch, const ImageShape& input, size_t border)
@@ -21,6 +23,11 @@ void Border::forward(const Images& input, size_t images, Pass /*pass*/) {
 void Border::backward(const Images& /*input*/, size_t images, Images* input_gradient) {
   std::copy_n(output_gradient_.data(), images * output_gradient_.shape().image_floats(),
               input_gradient->data());
+}
+
+void Border::add_backward(const Images& /*input*/, size_t images, Images* input_gradient) {
+  neural_kernels().add(output_gradient_.data(), images * output_gradient_.shape().image_floats(),
+                       input_gradient->data());
 }
 
 }  // namespace bitfed

@@ -11,6 +11,7 @@ class Border : public Layer {
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
+  void add_backward(const Images& input, size_t images, Images* input_gradient) override;
 };
 
 }  // namespace bitfed

@@ -71,16 +71,17 @@ void Convolution::weight_gradient(const Images& input, size_t images) {
   }
 }
 
-void Convolution::input_gradient(size_t images, Images* gradient) {
+void Convolution::input_gradient(size_t images, bool adds, Images* gradient) {
   const ImageShape& shape = output_.shape();
   for (size_t image = 0; image < images; ++image) {
     for (size_t y = 0; y < shape.height; ++y)
       std::copy_n(output_gradient().row(image, y), shape.row_floats(), bordered_.row(image, y));
   }
-  for (const ConvolutionPhase& phase : phases_) phase_gradient(phase, images, gradient);
+  for (const ConvolutionPhase& phase : phases_) phase_gradient(phase, images, adds, gradient);
 }
 
-void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, Images* gradient) {
+void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, bool adds, Images* gradient) {
+  if (adds && phase.pixels.empty()) return;
   const NeuralKernels& kernels = neural_kernels();
   const size_t in = input_.channels;
   const size_t out = output_.shape().channels;
@@ -101,17 +102,22 @@ void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, I
           turned += panel.width * out;
         }
       }
-      kernels.multiply_gathered({bordered_.data(), phase.pixels.data(), nullptr, false, phase.rows.size(),
-                                 bordered_.shape().row_floats(), panel_.data(), to + panel.first, in, pixels,
-                                 panel.width, depth});
+      kernels.multiply_gathered({bordered_.data(), phase.pixels.data(), nullptr, adds && phase.is_all(),
+                                 phase.rows.size(), bordered_.shape().row_floats(), panel_.data(),
+                                 to + panel.first, in, pixels, panel.width, depth});
     });
   }
-  if (!phase.is_all()) phase.put(to, images, gradient);
+  if (!phase.is_all()) phase.put(to, images, adds, gradient);
 }
 
 void Convolution::backward(const Images& input, size_t images, Images* gradient) {
   weight_gradient(input, images);
-  if (gradient != nullptr) input_gradient(images, gradient);
+  if (gradient != nullptr) input_gradient(images, false, gradient);
+}
+
+void Convolution::add_backward(const Images& input, size_t images, Images* gradient) {
+  weight_gradient(input, images);
+  input_gradient(images, true, gradient);
 }
 
 }  // namespace bitfed

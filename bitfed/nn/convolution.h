@@ -17,6 +17,7 @@ class Convolution : public Layer {
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
+  void add_backward(const Images& input, size_t images, Images* input_gradient) override;
   std::vector<Parameter*> parameters() override { return {&weights_}; }
   // Uniform within 1 / sqrt(inputs of a unit), as PyTorch begins.
   void start(RandomStream random) override;
@@ -29,8 +30,8 @@ class Convolution : public Layer {
   // Images whose gradients are worked off together: they stay in the cache.
   size_t chunk_images() const;
   void weight_gradient(const Images& input, size_t images);
-  void input_gradient(size_t images, Images* gradient);
-  void phase_gradient(const ConvolutionPhase& phase, size_t images, Images* gradient);
+  void input_gradient(size_t images, bool adds, Images* gradient);
+  void phase_gradient(const ConvolutionPhase& phase, size_t images, bool adds, Images* gradient);
 
   ImageShape input_;
   ConvolutionKernel kernel_;

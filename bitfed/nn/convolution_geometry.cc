@@ -45,13 +45,19 @@ std::vector<uint32_t> patch_places(size_t batch, const ImageShape& input, const 
                 {kernel.steps(input.height), kernel.steps(input.width), kernel.stride, first, first});
 }
 
-void ConvolutionPhase::put(const float* pixel_gradients, size_t images, Images* gradient) const {
+void ConvolutionPhase::put(const float* pixel_gradients, size_t images, bool adds, Images* gradient) const {
   const size_t channels = gradient->shape().channels;
   for (size_t image = 0; image < images; ++image) {
     for (size_t row = 0; row < height; ++row) {
       float* line = gradient->row(image, y + row * stride) + x * channels;
-      for (size_t column = 0; column < width; ++column, pixel_gradients += channels)
-        std::copy_n(pixel_gradients, channels, line + column * stride * channels);
+      for (size_t column = 0; column < width; ++column, pixel_gradients += channels) {
+        float* to = line + column * stride * channels;
+        if (adds) {
+          neural_kernels().add(pixel_gradients, channels, to);
+        } else {
+          std::copy_n(pixel_gradients, channels, to);
+        }
+      }
     }
   }
 }

@@ -29,8 +29,8 @@ struct ConvolutionPhase {
   std::vector<uint32_t> pixels;  // where the patch of every pixel begins in the output with a border of one
 
   bool is_all() const { return stride == 1; }
-  // From the phase's pixels, one after the other, to where they stand in the input's gradient.
-  void put(const float* pixel_gradients, size_t images, Images* gradient) const;
+  // From the phase's pixels, one after the other, to where they stand in the input's gradient; or adds them.
+  void put(const float* pixel_gradients, size_t images, bool adds, Images* gradient) const;
 };
 
 std::vector<ConvolutionPhase> convolution_phases(size_t batch, const ImageShape& input,

@@ -191,6 +191,7 @@ struct SignBackward {
   const float* gradient;  // of out
   float* x_gradient;
   bool streams;
+  bool adds;  // to x_gradient
 };
 
 // What FedBNN makes of the weights of one filter, see RotatedWeights, and the way back. All are `count`
@@ -315,6 +316,8 @@ struct NeuralKernels {
   // out = x >= threshold ? 1 : -1.
   void (*signs)(const float* x, size_t count, float threshold, float* out);
 
+  // sum += x
+  void (*add)(const float* x, size_t count, float* sum);
   // x * a + y * b, the first product fused.
   void (*combine)(const float* x, float a, const float* y, float b, size_t count, float* out);
   // Of `numbers` numbers, with their padding of zeros `count`; the mask tells them apart (none: no padding).

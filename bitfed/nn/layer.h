@@ -53,6 +53,10 @@ class Layer {
   // After a pass of training: from output_gradient() to the parameters' gradients and, where it is asked for,
   // the input's.
   virtual void backward(const Images& input, size_t images, Images* input_gradient) = 0;
+  // The same, but adds to what the input's gradient holds: where a path of a residual block begins.
+  virtual void add_backward(const Images& /*input*/, size_t /*images*/, Images* /*input_gradient*/) {
+    assert(false);
+  }
   virtual std::vector<Parameter*> parameters() { return {}; }
   virtual void start(RandomStream /*random*/) {}  // fresh parameters
 

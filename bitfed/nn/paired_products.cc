@@ -48,10 +48,10 @@ void PairedProducts::take_weights(const Matrix& signs) {
 }
 
 void PairedProducts::go_back(const Images& gradient, const Images& input, size_t images, float factor,
-                             Matrix* of_weights, Images* of_input) {
+                             Matrix* of_weights, Images* of_input, bool adds) {
   take_gradient(gradient, images, factor);
   weight_gradient(input, images, factor, of_weights);
-  if (of_input != nullptr) input_gradient(images, factor, of_input);
+  if (of_input != nullptr) input_gradient(images, factor, adds, of_input);
 }
 
 // Both forms of two images' gradients while they are in the cache.
@@ -118,15 +118,17 @@ void PairedProducts::add_weight_gradient(size_t first, size_t count, size_t y) {
   });
 }
 
-void PairedProducts::input_gradient(size_t images, float factor, Images* gradient) {
+void PairedProducts::input_gradient(size_t images, float factor, bool adds, Images* gradient) {
   const int16_t* weights = weights_.data();
-  for (const ConvolutionPhase& phase : phases_)
-    weights = phase_gradient(phase, weights, images, factor, gradient);
+  for (const ConvolutionPhase& phase : phases_) {
+    if (adds && phase.pixels.empty()) continue;
+    weights = phase_gradient(phase, weights, images, factor, adds, gradient);
+  }
 }
 
 // Returns where the next phase's weights are.
 const int16_t* PairedProducts::phase_gradient(const ConvolutionPhase& phase, const int16_t* weights,
-                                              size_t images, float factor, Images* gradient) {
+                                              size_t images, float factor, bool adds, Images* gradient) {
   const size_t in = input_.channels;
   const size_t pixels = images * phase.height * phase.width;
   const size_t pairs = phase.columns.size() * output_.channels / 2;
@@ -138,10 +140,10 @@ const int16_t* PairedProducts::phase_gradient(const ConvolutionPhase& phase, con
       neural_kernels().multiply_pairs(
           {bordered_gradient_.data(), phase.pixels.data(), phase.rows.size(), pairs, bordered_.row_floats(),
            weights + panel.first * 2 * pairs * phase.rows.size(), 2 * pairs * panel.width, to + panel.first,
-           in, pixels, panel.width, 1 / factor});
+           in, pixels, panel.width, 1 / factor, adds && phase.is_all()});
     });
   }
-  if (!phase.is_all()) phase.put(to, images, gradient);
+  if (!phase.is_all()) phase.put(to, images, adds, gradient);
   return weights + phase.rows.size() * 2 * pairs * in;
 }
 

@@ -14,18 +14,18 @@ class PairedProducts : public SignProducts {
 
   void take_weights(const Matrix& signs) override;
   void go_back(const Images& gradient, const Images& input, size_t images, float factor, Matrix* of_weights,
-               Images* of_input) override;
+               Images* of_input, bool adds) override;
 
  private:
   void take_gradient(const Images& gradient, size_t images, float factor);
   void weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient);
-  void input_gradient(size_t images, float factor, Images* gradient);
+  void input_gradient(size_t images, float factor, bool adds, Images* gradient);
   // Two images in turn, the second of them nothing where the number of images is odd.
   void pair_gradients(const Images& gradient, size_t pair, size_t images, float factor);
   void pair_signs(const Images& input, size_t pair, size_t images);
   void add_weight_gradient(size_t first, size_t count, size_t y);
   const int16_t* phase_gradient(const ConvolutionPhase& phase, const int16_t* weights, size_t images,
-                                float factor, Images* gradient);
+                                float factor, bool adds, Images* gradient);
 
   ImageShape input_, output_;
   ConvolutionKernel kernel_;

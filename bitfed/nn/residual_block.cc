@@ -12,10 +12,6 @@ ClipBounds bounds_of(Activation activation) {
   return {-1, 1};
 }
 
-void add(const float* x, size_t count, float* sum) {
-  neural_kernels().combine(x, 1, sum, 1, count, sum);
-}
-
 }  // namespace
 
 ResidualBlock::ResidualBlock(size_t batch, const ImageShape& output, Activation activation,
@@ -26,9 +22,7 @@ ResidualBlock::ResidualBlock(size_t batch, const ImageShape& output, Activation 
       path_(std::move(path)),
       shortcut_(std::move(shortcut)) {
   assert(path_.output().shape() == output);
-  if (shortcut_.empty()) return;
-  assert(shortcut_.output().shape() == output);
-  shortcut_gradient_ = Images(batch, entry_->output().shape().without_border());
+  assert(shortcut_.empty() || shortcut_.output().shape() == output);
 }
 
 void ResidualBlock::forward(const Images& input, size_t images, Pass pass) {
@@ -41,18 +35,15 @@ void ResidualBlock::forward(const Images& input, size_t images, Pass pass) {
 }
 
 void ResidualBlock::backward(const Images& input, size_t images, Images* input_gradient) {
-  const size_t count = images * output_.shape().image_floats();
-  Images& beside_path = shortcut_.empty() ? output_gradient_ : shortcut_.output_gradient();
-  neural_kernels().add_clipped_back(output_.data(), output_gradient_.data(), count, bounds_,
+  assert(input_gradient->data() != input.data());  // it is written before the entry is done with the input
+  Images& beside_path = shortcut_.empty() ? *input_gradient : shortcut_.output_gradient();
+  neural_kernels().add_clipped_back(output_.data(), output_gradient_.data(),
+                                    images * output_.shape().image_floats(), bounds_,
                                     path_.output_gradient().data(), beside_path.data());
   path_.backward(entry_->output(), images, &entry_->output_gradient());
-  if (!shortcut_.empty()) {
-    shortcut_.backward(entry_->output(), images, &shortcut_gradient_);
-    add(shortcut_gradient_.data(), images * shortcut_gradient_.shape().image_floats(),
-        entry_->output_gradient().data());
-  }
+  if (shortcut_.empty()) return entry_->add_backward(input, images, input_gradient);
+  shortcut_.add_backward(entry_->output(), images, &entry_->output_gradient());
   entry_->backward(input, images, input_gradient);
-  if (shortcut_.empty()) add(output_gradient_.data(), count, input_gradient->data());
 }
 
 std::vector<Parameter*> ResidualBlock::parameters() {

@@ -29,7 +29,6 @@ class ResidualBlock : public Layer {
   std::unique_ptr<Layer> entry_;
   Sequence path_;
   Sequence shortcut_;
-  Images shortcut_gradient_;  // of the entry's output
 };
 
 }  // namespace bitfed

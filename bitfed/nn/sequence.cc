@@ -11,9 +11,19 @@ void Sequence::forward(const Images& input, size_t images, Pass pass) {
 }
 
 void Sequence::backward(const Images& input, size_t images, Images* input_gradient) {
-  for (size_t i = layers_.size(); i-- > 0;) {
-    const Images& from = i == 0 ? input : layers_[i - 1]->output();
-    layers_[i]->backward(from, images, i == 0 ? input_gradient : &layers_[i - 1]->output_gradient());
+  backward_to_first(images);
+  layers_[0]->backward(input, images, input_gradient);
+}
+
+void Sequence::add_backward(const Images& input, size_t images, Images* input_gradient) {
+  backward_to_first(images);
+  layers_[0]->add_backward(input, images, input_gradient);
+}
+
+void Sequence::backward_to_first(size_t images) {
+  for (size_t i = layers_.size() - 1; i > 0; --i) {
+    Layer& before = *layers_[i - 1];
+    layers_[i]->backward(before.output(), images, &before.output_gradient());
   }
 }
 

@@ -15,6 +15,7 @@ class Sequence {
 
   void forward(const Images& input, size_t images, Pass pass);
   void backward(const Images& input, size_t images, Images* input_gradient);
+  void add_backward(const Images& input, size_t images, Images* input_gradient);
   std::vector<Parameter*> parameters() const;
   void start(const RandomStream& random);  // each layer from a stream of its own
   void begin_round();
@@ -27,6 +28,8 @@ class Sequence {
   Images& output_gradient() { return layers_.back()->output_gradient(); }
 
  private:
+  void backward_to_first(size_t images);
+
   std::vector<std::unique_ptr<Layer>> layers_;
 };
 

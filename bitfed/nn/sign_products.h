@@ -16,9 +16,9 @@ class SignProducts {
   // Signs, a row a filter, by tap and input channel.
   virtual void take_weights(const Matrix& signs) = 0;
   // From the gradient of the output, which times the factor must fit 16 bits, and no sum of it leave 32, to
-  // that of the weights and, where it is asked for, of the input, whose signs are bits.
+  // that of the weights and, where it is asked for, of the input, whose signs are bits; or adds the latter.
   virtual void go_back(const Images& gradient, const Images& input, size_t images, float factor,
-                       Matrix* of_weights, Images* of_input) = 0;
+                       Matrix* of_weights, Images* of_input, bool adds) = 0;
 };
 
 // The input has a border of one, the output none; channels come in whole lanes. In tiles where the

@@ -81,6 +81,7 @@ struct TileProduct {
   size_t c_image_step;
   size_t c_floats;  // pixels beyond these are none
   bool streams;     // past the caches
+  bool adds;        // to c
 };
 
 struct TileKernels {

@@ -175,7 +175,7 @@ void TiledProducts::pack_weights(const Phase& phase, const Matrix& signs) {
 }
 
 void TiledProducts::go_back(const Images& gradient, const Images& input, size_t images, float factor,
-                            Matrix* of_weights, Images* of_input) {
+                            Matrix* of_weights, Images* of_input, bool adds) {
   const size_t chunk = chunk_quads_ * 4 * sheet_images_;
   for (size_t first = 0; first < images; first += chunk) {
     const Some some{first, std::min(chunk, images - first)};
@@ -183,7 +183,7 @@ void TiledProducts::go_back(const Images& gradient, const Images& input, size_t 
     take_input(input, some);
     add_weight_gradient(some, images, factor, of_weights);
     if (of_input == nullptr) continue;
-    for (const Phase& phase : phases_) phase_gradient(phase, some, factor, of_input);
+    for (const Phase& phase : phases_) phase_gradient(phase, some, factor, adds, of_input);
   }
 }
 
@@ -265,9 +265,11 @@ void TiledProducts::add_weight_gradient(const Some& some, size_t images, float f
                 .channels_wanted = input_.channels});
 }
 
-void TiledProducts::phase_gradient(const Phase& phase, const Some& some, float factor, Images* gradient) {
+void TiledProducts::phase_gradient(const Phase& phase, const Some& some, float factor, bool adds,
+                                   Images* gradient) {
   const ConvolutionPhase& geometry = phase.geometry;
   if (geometry.height == 0 || geometry.width == 0) return;
+  if (adds && geometry.pixels.empty()) return;
   const size_t image_floats = gradient->shape().image_floats();
   const size_t together = std::max<size_t>(1, kChunkBytes / (2 * sheet_bytes_));
   const size_t sheets = (some.count + sheet_images_ - 1) / sheet_images_;
@@ -290,7 +292,8 @@ void TiledProducts::phase_gradient(const Phase& phase, const Some& some, float f
                        .c = gradient->row(some.first + first, 0),
                        .c_image_step = sheet_images_ * image_floats,
                        .c_floats = (some.count - first) * image_floats,
-                       .streams = gradient->batch() * image_floats * sizeof(float) >= kStreamedBytes});
+                       .streams = gradient->batch() * image_floats * sizeof(float) >= kStreamedBytes,
+                       .adds = adds});
   }
 }
 

@@ -17,7 +17,7 @@ class TiledProducts : public SignProducts {
 
   void take_weights(const Matrix& signs) override;
   void go_back(const Images& gradient, const Images& input, size_t images, float factor, Matrix* of_weights,
-               Images* of_input) override;
+               Images* of_input, bool adds) override;
 
  private:
   // A phase of the way back to the input: see ConvolutionPhase.
@@ -44,7 +44,7 @@ class TiledProducts : public SignProducts {
   void take_gradient(const Images& gradient, const Some& some, float factor);
   void take_input(const Images& input, const Some& some);
   void add_weight_gradient(const Some& some, size_t images, float factor, Matrix* gradient);
-  void phase_gradient(const Phase& phase, const Some& some, float factor, Images* gradient);
+  void phase_gradient(const Phase& phase, const Some& some, float factor, bool adds, Images* gradient);
 
   const TileKernels& kernels_;
   ImageShape input_, output_;

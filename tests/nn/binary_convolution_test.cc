@@ -44,7 +44,8 @@ float random_gradient(Gradients which, bool first, RandomStream* random) {
 
 Tried run(const Case& c, Gradients gradients) {
   const ImageShape shape{c.height, c.width, c.in, 1};
-  const size_t batch = c.images % 2 == 0 ? c.images : c.images + 11;  // a batch may be smaller than the largest
+  const size_t batch =
+      c.images % 2 == 0 ? c.images : c.images + 11;  // a batch may be smaller than the largest
   BinaryConvolution layer(batch, shape, c.out, {.lambda = false, .beta = false}, "x", {c.side, c.stride});
   layer.start(RandomStream({1, "start"}));
   layer.begin_round();
@@ -161,6 +162,39 @@ TEST(BinaryConvolutionTest, AllInstructionSetsGiveTheSameBits) {
   }
 }
 
+TEST(BinaryConvolutionTest, AddsToTheGradientOfItsInput) {
+  for (const Case& c : {Case{5, 4, 4, 32, 16, 3, 1}, Case{20, 5, 4, 16, 32, 1, 2}}) {
+    const ImageShape shape{c.height, c.width, c.in, 1};
+    const size_t count = c.images * shape.without_border().image_floats();
+    for (const Kernels* table : supported_kernels()) {
+      force_kernels(table->name);
+      BinaryConvolution layer(c.images, shape, c.out, {}, "x", {c.side, c.stride});
+      layer.start(RandomStream({1, "start"}));
+      layer.begin_round();
+      const Images input = Images::of_bits(c.images, shape);
+      layer.forward(input, c.images, Pass::kTraining);
+      const auto fill = [&] {
+        RandomStream random({2, "gradient"});
+        Images& gradient = layer.output_gradient();
+        for (size_t i = 0; i < c.images * gradient.shape().image_floats(); ++i)
+          gradient.data()[i] = static_cast<float>(random.normal());
+      };
+      Images alone(c.images, shape.without_border());
+      Images added(c.images, shape.without_border());
+      for (size_t i = 0; i < count; ++i) added.data()[i] = static_cast<float>(i % 7);
+      fill();
+      layer.backward(input, c.images, &alone);
+      const float weight = layer.sign_gradient().row(3)[5];
+      fill();
+      layer.add_backward(input, c.images, &added);
+      EXPECT_EQ(layer.sign_gradient().row(3)[5], weight) << table->name;
+      for (size_t i = 0; i < count; ++i)
+        ASSERT_EQ(added.data()[i], alone.data()[i] + static_cast<float>(i % 7)) << table->name << " " << i;
+    }
+  }
+  force_kernels(supported_kernels().back()->name);
+}
+
 TEST(BinaryConvolutionTest, NoGradientGivesNoGradient) {
   const ImageShape shape{2, 2, 16, 1};
   BinaryConvolution layer(1, shape, 16, {}, "x");
@@ -174,6 +208,9 @@ TEST(BinaryConvolutionTest, NoGradientGivesNoGradient) {
   gradient.data()[5] = 3;  // rubbish
   layer.backward(input, 1, &gradient);
   EXPECT_EQ(gradient.data()[5], 0);
+  gradient.data()[5] = 3;  // of another path
+  layer.add_backward(input, 1, &gradient);
+  EXPECT_EQ(gradient.data()[5], 3);
   EXPECT_EQ(layer.sign_gradient().row(7)[100], 0);
 }
 

@@ -471,7 +471,7 @@ TEST(NeuralKernelsTest, WhatIsStreamedIsTheSame) {
     };
     Matrix streamed(kRows, kColumns);
     Matrix stored(kRows, kColumns);
-    SignBackward back{x.row(0), count, 0.5f, 1.25f, {1, 1}, y.row(0), streamed.row(0), true};
+    SignBackward back{x.row(0), count, 0.5f, 1.25f, {1, 1}, y.row(0), streamed.row(0), true, false};
     table->sign_back(back);
     back.x_gradient = stored.row(0);
     back.streams = false;

@@ -150,6 +150,22 @@ TEST(SignActivationTest, StaticOnesPredictAboutTheRunningMean) {
   EXPECT_TRUE(SignActivation(2, shape, SignForm::kBits).parameters().empty());
 }
 
+TEST(SignActivationTest, AddsToTheGradientOfItsInput) {
+  const ImageShape shape{3, 2, 16, 0};
+  SignActivation layer(2, shape, SignForm::kBits);
+  Images input(2, shape);
+  Images alone(2, shape);
+  Images added(2, shape);
+  fill(RandomStream({3, "input"}), 0.3, &input);
+  fill(RandomStream({4, "gradient"}), 0, &layer.output_gradient());
+  for (size_t i = 0; i < 2 * shape.image_floats(); ++i) added.data()[i] = static_cast<float>(i % 5);
+  layer.forward(input, 2, Pass::kTraining);
+  layer.backward(input, 2, &alone);
+  layer.add_backward(input, 2, &added);
+  for (size_t i = 0; i < 2 * shape.image_floats(); ++i)
+    EXPECT_EQ(added.data()[i], static_cast<float>(i % 5) + alone.data()[i]) << i;
+}
+
 TEST(SignActivationTest, SameBitsOnEveryInstructionSet) {
   const std::string before = kernels().name;
   const ImageShape shape{5, 3, 32, 0};

@@ -297,13 +297,14 @@ struct Finished {
   alignas(64) int32_t sums[4 * kTileSums];
   Positions two[2];
   size_t channel;
-  size_t rows_put = 2 * kTileRows;
+  size_t rows = 0;  // of an odd last tile, which stands here twice, half as many
+  size_t rows_put = 0;
 };
 
 // So many more rows of sums to their pixels.
 inline void put(const TileProduct& p, size_t rows, Finished* finished) {
   const __m512 factor = _mm512_set1_ps(p.factor);
-  const size_t end = smaller(finished->rows_put + rows, 2 * kTileRows);
+  const size_t end = smaller(finished->rows_put + rows, finished->rows);
   for (size_t row = finished->rows_put; row < end; ++row) {
     const size_t tile = row / kTileRows;
     const Positions& positions = finished->two[tile];
@@ -312,10 +313,13 @@ inline void put(const TileProduct& p, size_t rows, Finished* finished) {
     if (place == kNoPixel || at >= p.c_floats) continue;
     const int32_t* sums = finished->sums + 2 * tile * kTileSums + row % kTileRows * kTileRows;
     float* to = p.c + at + finished->channel;
-    if (p.streams) {
-      _mm512_stream_ps(to, joined(sums, factor));
+    const __m512 gradient = joined(sums, factor);
+    if (p.adds) {
+      _mm512_store_ps(to, _mm512_add_ps(_mm512_load_ps(to), gradient));
+    } else if (p.streams) {
+      _mm512_stream_ps(to, gradient);
     } else {
-      _mm512_store_ps(to, joined(sums, factor));
+      _mm512_store_ps(to, gradient);
     }
   }
   finished->rows_put = end;
@@ -368,6 +372,7 @@ void multiply(const TileProduct& p) {
     for (size_t i = 0; i < count; i += 2) {
       next->two[0] = positions(i);
       next->two[1] = positions(i + 1 < count ? i + 1 : i);
+      next->rows = i + 1 < count ? 2 * kTileRows : kTileRows;
       next->channel = c;
       multiply_positions(p, tiles, weights, next, last);
       Finished* const made = next;

@@ -236,6 +236,10 @@ void signs(const float* x, size_t count, float threshold, float* out) {
     store(out + i, where_at_least(load(x + i), all(threshold), all(1.0f), all(-1.0f)));
 }
 
+void add(const float* x, size_t count, float* sum) {
+  for (size_t i = 0; i < count; i += kLanes) store(sum + i, load(sum + i) + load(x + i));
+}
+
 void combine(const float* x, float a, const float* y, float b, size_t count, float* out) {
   for (size_t i = 0; i < count; i += kLanes) store(out + i, fma(load(x + i), all(a), load(y + i) * all(b)));
 }
@@ -272,7 +276,7 @@ struct Slope {
   Lanes at(Lanes x) const { return k * larger(fma(fall, magnitude(x), height), all(0.0f)); }
 };
 
-template <bool kStreams>
+template <bool kStreams, bool kAdds>
 inline void sign_back_as(const SignBackward& s) {
   const Slope slope(s.surrogate);
   const Lanes about = all(s.mean);
@@ -292,13 +296,15 @@ inline void sign_back_as(const SignBackward& s) {
   const Lanes along = all(-sum_of(alongs) / count);
   for (size_t i = 0; i < s.count; i += kLanes) {
     const Lanes normal = normal_at(i);
-    put<kStreams>(s.x_gradient + i, fma(along, normal, passed(i, normal) - sum) * inverse);
+    const Lanes gradient = fma(along, normal, passed(i, normal) - sum) * inverse;
+    put<kStreams>(s.x_gradient + i, kAdds ? load(s.x_gradient + i) + gradient : gradient);
   }
 }
 
 void sign_back(const SignBackward& s) {
-  if (s.streams) return sign_back_as<true>(s);
-  sign_back_as<false>(s);
+  if (s.adds) return sign_back_as<false, true>(s);
+  if (s.streams) return sign_back_as<true, false>(s);
+  sign_back_as<false, false>(s);
 }
 
 // What a filter is pulled toward, and what it is blended to.

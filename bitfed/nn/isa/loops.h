@@ -539,6 +539,7 @@ constexpr NeuralKernels table(const char* name) {
           adam,
           transpose,
           signs,
+          add,
           combine,
           mean,
           deviation,
