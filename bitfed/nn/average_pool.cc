@@ -29,7 +29,7 @@ void AveragePool::backward(const Images& input, size_t images, Images* input_gra
   const size_t channels = input.shape().channels;
   const size_t pixels = input.shape().pixels();
   for (size_t image = 0; image < images; ++image) {
-    const float* from = output_gradient_.row(image, 0);
+    const float* from = output_gradient().row(image, 0);
     float* to = input_gradient->row(image, 0);
     for (size_t pixel = 0; pixel < pixels; ++pixel) {
       for (size_t c = 0; c < channels; ++c) to[pixel * channels + c] = from[c] / static_cast<float>(pixels);

@@ -34,12 +34,13 @@ void BatchNorm::forward(const Images& input, size_t images, Pass pass) {
 
 void BatchNorm::backward(const Images& input, size_t images, Images* input_gradient) {
   const ImageShape& shape = output_.shape();
-  float* gradient = output_gradient_.data();
-  neural_kernels().norm_backward({gradient, images * shape.pixels(), shape.channels, input.data(),
-                                  batch_mean_.data(), inverse_deviation_.data(), norm_.scale.values.row(0),
-                                  norm_.shift.values.row(0), activation_, norm_.scale.gradient.row(0),
-                                  norm_.shift.gradient.row(0),
-                                  input_gradient == nullptr ? gradient : input_gradient->data()});
+  float* gradient = output_gradient().data();
+  const float largest = neural_kernels().norm_backward(
+      {gradient, images * shape.pixels(), shape.channels, input.data(), batch_mean_.data(),
+       inverse_deviation_.data(), norm_.scale.values.row(0), norm_.shift.values.row(0), activation_,
+       norm_.scale.gradient.row(0), norm_.shift.gradient.row(0),
+       input_gradient == nullptr ? gradient : input_gradient->data()});
+  if (input_gradient != nullptr) input_gradient->set_largest(largest);
 }
 
 }  // namespace bitfed

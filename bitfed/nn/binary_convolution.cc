@@ -67,7 +67,8 @@ void BinaryConvolution::go_back(const Images& input, size_t images, bool adds, I
   const ImageShape& out = output_.shape();
   const size_t count = images * out.image_floats();
   const size_t depth = std::max(images * out.pixels(), kernel_.taps() * out.channels);
-  const float largest = neural_kernels().largest_magnitude(output_gradient().data(), count);
+  const std::optional<float> known = output_gradient().take_largest();
+  const float largest = known ? *known : neural_kernels().largest_magnitude(output_gradient().data(), count);
   if (!(largest > 0)) {
     // 0: there is none. Not a number: none that integers could carry, and nobody must take it for one.
     std::fill_n(gradient_.row(0), gradient_.values.size(), largest);

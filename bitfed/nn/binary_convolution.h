@@ -23,7 +23,9 @@ class BinaryConvolution : public Layer {
   void backward(const Images& input, size_t images, Images* input_gradient) override {
     go_back(input, images, false, input_gradient);
   }
-  void add_backward(const Images& input, size_t images, Images* input_gradient) override {
+  void backward_beside(const Images& input, size_t images, const Images& beside,
+                       Images* input_gradient) override {
+    assert(&beside == input_gradient);
     go_back(input, images, true, input_gradient);
   }
   std::vector<Parameter*> parameters() override { return rotated_.parameters(); }

@@ -21,13 +21,14 @@ void Border::forward(const Images& input, size_t images, Pass /*pass*/) {
 }
 
 void Border::backward(const Images& /*input*/, size_t images, Images* input_gradient) {
-  std::copy_n(output_gradient_.data(), images * output_gradient_.shape().image_floats(),
+  std::copy_n(output_gradient().data(), images * input_gradient->shape().image_floats(),
               input_gradient->data());
 }
 
-void Border::add_backward(const Images& /*input*/, size_t images, Images* input_gradient) {
-  neural_kernels().add(output_gradient_.data(), images * output_gradient_.shape().image_floats(),
-                       input_gradient->data());
+void Border::backward_beside(const Images& /*input*/, size_t images, const Images& beside,
+                             Images* input_gradient) {
+  neural_kernels().add(output_gradient().data(), beside.data(),
+                       images * input_gradient->shape().image_floats(), input_gradient->data());
 }
 
 }  // namespace bitfed

@@ -11,7 +11,8 @@ class Border : public Layer {
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
-  void add_backward(const Images& input, size_t images, Images* input_gradient) override;
+  void backward_beside(const Images& input, size_t images, const Images& beside,
+                       Images* input_gradient) override;
 };
 
 }  // namespace bitfed

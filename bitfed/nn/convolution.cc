@@ -115,7 +115,9 @@ void Convolution::backward(const Images& input, size_t images, Images* gradient)
   if (gradient != nullptr) input_gradient(images, false, gradient);
 }
 
-void Convolution::add_backward(const Images& input, size_t images, Images* gradient) {
+void Convolution::backward_beside(const Images& input, size_t images, const Images& beside,
+                                  Images* gradient) {
+  assert(&beside == gradient);
   weight_gradient(input, images);
   input_gradient(images, true, gradient);
 }

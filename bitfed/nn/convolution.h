@@ -17,7 +17,8 @@ class Convolution : public Layer {
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
-  void add_backward(const Images& input, size_t images, Images* input_gradient) override;
+  void backward_beside(const Images& input, size_t images, const Images& beside,
+                       Images* input_gradient) override;
   std::vector<Parameter*> parameters() override { return {&weights_}; }
   // Uniform within 1 / sqrt(inputs of a unit), as PyTorch begins.
   void start(RandomStream random) override;

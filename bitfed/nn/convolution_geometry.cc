@@ -53,7 +53,7 @@ void ConvolutionPhase::put(const float* pixel_gradients, size_t images, bool add
       for (size_t column = 0; column < width; ++column, pixel_gradients += channels) {
         float* to = line + column * stride * channels;
         if (adds) {
-          neural_kernels().add(pixel_gradients, channels, to);
+          neural_kernels().add(pixel_gradients, to, channels, to);
         } else {
           std::copy_n(pixel_gradients, channels, to);
         }

@@ -46,20 +46,20 @@ void Dense::bias_gradient(size_t images) {
   bias_.gradient.values.clear();
   for (size_t image = 0; image < images; ++image) {
     for (size_t unit = 0; unit < units_; ++unit)
-      bias_.gradient.row(0)[unit] += output_gradient_.row(image, 0)[unit];
+      bias_.gradient.row(0)[unit] += output_gradient().row(image, 0)[unit];
   }
 }
 
 void Dense::backward(const Images& input, size_t images, Images* input_gradient) {
   const NeuralKernels& kernels = neural_kernels();
   const size_t stride = padded(units_);
-  kernels.multiply({input.data(), 1, inputs_, output_gradient_.data(), stride,
+  kernels.multiply({input.data(), 1, inputs_, output_gradient().data(), stride,
                     weights_.gradient.values.data(), stride, inputs_, stride, images});
   if (has_bias_ == Bias::kLearned) bias_gradient(images);
   if (input_gradient == nullptr) return;
   kernels.transpose(weights_.values.values.data(), inputs_, stride, transposed_.values.data(),
                     transposed_.stride);
-  kernels.multiply({output_gradient_.data(), stride, 1, transposed_.values.data(), transposed_.stride,
+  kernels.multiply({output_gradient().data(), stride, 1, transposed_.values.data(), transposed_.stride,
                     input_gradient->data(), inputs_, images, inputs_, units_});
 }
 

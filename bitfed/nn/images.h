@@ -1,5 +1,8 @@
 #pragma once
 
+#include <optional>
+#include <utility>
+
 #include "bitfed/nn/matrix.h"
 
 namespace bitfed {
@@ -45,6 +48,11 @@ class Images {
     return images;
   }
 
+  // The largest magnitude of its numbers as who wrote them found it on the way, for the next one who needs
+  // it.
+  void set_largest(float largest) { largest_ = largest; }
+  std::optional<float> take_largest() { return std::exchange(largest_, std::nullopt); }
+
   size_t batch() const { return batch_; }
   const ImageShape& shape() const { return shape_; }
   float* data() { return values_.data(); }
@@ -77,6 +85,7 @@ class Images {
   ImageShape shape_;
   Floats values_;
   Aligned<uint32_t> words_;
+  std::optional<float> largest_;
 };
 
 }  // namespace bitfed

@@ -58,7 +58,8 @@ enum class Activation { kNone, kSign, kRelu, kHardtanh };  // sign(0) = +1; hard
 
 // Batch norm, then an activation, while training: over `rows` rows,
 //   normal = (x - mean) / sqrt(variance + epsilon), out = activation(normal * scale + shift).
-// The variance is the biased one. Long sums are taken in runs of 256.
+// The variance is the biased one. Long sums are taken in runs of 256. Mean and variance of a large x are
+// those of `moments`, of a small one more exact: from two passes.
 struct NormForward {
   const float* x;
   size_t rows;
@@ -191,7 +192,7 @@ struct SignBackward {
   const float* gradient;  // of out
   float* x_gradient;
   bool streams;
-  bool adds;  // to x_gradient
+  const float* beside = nullptr;  // if given, this is added
 };
 
 // What FedBNN makes of the weights of one filter, see RotatedWeights, and the way back. All are `count`
@@ -262,7 +263,8 @@ struct NeuralKernels {
   void (*multiply)(const Product& product);
   void (*multiply_gathered)(const GatheredProduct& product);
   void (*norm_forward)(const NormForward& norm);
-  void (*norm_backward)(const NormBackward& norm);
+  // Returns the largest magnitude of x_gradient, as largest_magnitude does.
+  float (*norm_backward)(const NormBackward& norm);
 
   // Mean and biased variance of every column, from one pass over x.
   void (*moments)(const float* x, size_t rows, size_t columns, float* mean, float* variance);
@@ -287,11 +289,10 @@ struct NeuralKernels {
   // The signs, and two that follow each other in a row are a pair: of column pair p and row r at to[p][r].
   void (*transpose_signs)(const int16_t* from, size_t rows, size_t columns, int16_t* to, size_t to_stride);
 
-  // out = a + b within the bounds; and the way back: `to` and `also` receive the gradient where out is within
-  // them and not on one, 0 elsewhere. Either may be the gradient itself.
+  // out = a + b within the bounds; and the way back: the gradient becomes 0 unless out is within them and not
+  // on one.
   void (*add_clipped)(const float* a, const float* b, size_t count, ClipBounds bounds, float* out);
-  void (*add_clipped_back)(const float* out, const float* gradient, size_t count, ClipBounds bounds,
-                           float* to, float* also);
+  void (*clip_back)(const float* out, size_t count, ClipBounds bounds, float* gradient);
 
   // parameters -= rate * gradient
   void (*descend)(float* parameters, const float* gradient, size_t count, float rate);
@@ -316,8 +317,7 @@ struct NeuralKernels {
   // out = x >= threshold ? 1 : -1.
   void (*signs)(const float* x, size_t count, float threshold, float* out);
 
-  // sum += x
-  void (*add)(const float* x, size_t count, float* sum);
+  void (*add)(const float* x, const float* y, size_t count, float* sum);
   // x * a + y * b, the first product fused.
   void (*combine)(const float* x, float a, const float* y, float b, size_t count, float* out);
   // Of `numbers` numbers, with their padding of zeros `count`; the mask tells them apart (none: no padding).

@@ -53,8 +53,10 @@ class Layer {
   // After a pass of training: from output_gradient() to the parameters' gradients and, where it is asked for,
   // the input's.
   virtual void backward(const Images& input, size_t images, Images* input_gradient) = 0;
-  // The same, but adds to what the input's gradient holds: where a path of a residual block begins.
-  virtual void add_backward(const Images& /*input*/, size_t /*images*/, Images* /*input_gradient*/) {
+  // The same where the input has another path beside this one: its gradient becomes the sum of both. A
+  // convolution expects `beside` to be the input's gradient itself.
+  virtual void backward_beside(const Images& /*input*/, size_t /*images*/, const Images& /*beside*/,
+                               Images* /*input_gradient*/) {
     assert(false);
   }
   virtual std::vector<Parameter*> parameters() { return {}; }
@@ -69,7 +71,15 @@ class Layer {
   virtual std::vector<std::vector<float>> deployed();
 
   const Images& output() const { return output_; }
-  Images& output_gradient() { return place_ == GradientPlace::kOutput ? output_ : output_gradient_; }
+  Images& output_gradient() {
+    if (shared_gradient_ != nullptr) return *shared_gradient_;
+    return place_ == GradientPlace::kOutput ? output_ : output_gradient_;
+  }
+  // It is another layer's, too, from now on.
+  void share_output_gradient(Images* gradient) {
+    shared_gradient_ = gradient;
+    output_gradient_ = Images();
+  }
 
  protected:
   // The gradient may take the place of the output, if no border is about it: what was just read is written
@@ -88,9 +98,10 @@ class Layer {
       : Layer(Images(batch, shape), place) {}
 
   Images output_;
-  Images output_gradient_;  // where it has a place of its own
 
  private:
+  Images output_gradient_;  // where it has a place of its own
+  Images* shared_gradient_ = nullptr;
   GradientPlace place_;
 };
 

@@ -52,7 +52,7 @@ void PooledNorm::backward(const Images& input, size_t images, Images* input_grad
   float* sum = norm_.shift.gradient.row(0);
   float* along = norm_.scale.gradient.row(0);
   neural_kernels().norm_pool_sums(
-      pooled, {output_gradient_.data(), batch_mean_.data(), inverse_deviation_.data(), sum, along});
+      pooled, {output_gradient().data(), batch_mean_.data(), inverse_deviation_.data(), sum, along});
   if (input_gradient == nullptr) return;
   // A batch norm's gradient is factor * (gradient - mean of gradients - normal * mean of gradient * normal).
   const auto rows = static_cast<float>(images * input.shape().pixels());
@@ -61,7 +61,7 @@ void PooledNorm::backward(const Images& input, size_t images, Images* input_grad
     slope_offset_[c] = -slope_[c] * batch_mean_[c] - factor_[c] * (sum[c] / rows);
   }
   neural_kernels().norm_pool_back(
-      pooled, {output_gradient_.data(), slope_.data(), slope_offset_.data(), input_gradient->data()});
+      pooled, {output_gradient().data(), slope_.data(), slope_offset_.data(), input_gradient->data()});
 }
 
 }  // namespace bitfed

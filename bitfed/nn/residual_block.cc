@@ -22,7 +22,10 @@ ResidualBlock::ResidualBlock(size_t batch, const ImageShape& output, Activation 
       path_(std::move(path)),
       shortcut_(std::move(shortcut)) {
   assert(path_.output().shape() == output);
-  assert(shortcut_.empty() || shortcut_.output().shape() == output);
+  path_.share_output_gradient(&output_gradient());
+  if (shortcut_.empty()) return;
+  assert(shortcut_.output().shape() == output);
+  shortcut_.share_output_gradient(&output_gradient());
 }
 
 void ResidualBlock::forward(const Images& input, size_t images, Pass pass) {
@@ -35,14 +38,12 @@ void ResidualBlock::forward(const Images& input, size_t images, Pass pass) {
 }
 
 void ResidualBlock::backward(const Images& input, size_t images, Images* input_gradient) {
-  assert(input_gradient->data() != input.data());  // it is written before the entry is done with the input
-  Images& beside_path = shortcut_.empty() ? *input_gradient : shortcut_.output_gradient();
-  neural_kernels().add_clipped_back(output_.data(), output_gradient_.data(),
-                                    images * output_.shape().image_floats(), bounds_,
-                                    path_.output_gradient().data(), beside_path.data());
-  path_.backward(entry_->output(), images, &entry_->output_gradient());
-  if (shortcut_.empty()) return entry_->add_backward(input, images, input_gradient);
-  shortcut_.add_backward(entry_->output(), images, &entry_->output_gradient());
+  neural_kernels().clip_back(output_.data(), images * output_.shape().image_floats(), bounds_,
+                             output_gradient().data());
+  Images& of_entry = entry_->output_gradient();
+  path_.backward(entry_->output(), images, &of_entry);
+  if (shortcut_.empty()) return entry_->backward_beside(input, images, output_gradient(), input_gradient);
+  shortcut_.backward_beside(entry_->output(), images, of_entry, &of_entry);
   entry_->backward(input, images, input_gradient);
 }
 

@@ -15,9 +15,10 @@ void Sequence::backward(const Images& input, size_t images, Images* input_gradie
   layers_[0]->backward(input, images, input_gradient);
 }
 
-void Sequence::add_backward(const Images& input, size_t images, Images* input_gradient) {
+void Sequence::backward_beside(const Images& input, size_t images, const Images& beside,
+                               Images* input_gradient) {
   backward_to_first(images);
-  layers_[0]->add_backward(input, images, input_gradient);
+  layers_[0]->backward_beside(input, images, beside, input_gradient);
 }
 
 void Sequence::backward_to_first(size_t images) {

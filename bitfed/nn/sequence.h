@@ -15,7 +15,7 @@ class Sequence {
 
   void forward(const Images& input, size_t images, Pass pass);
   void backward(const Images& input, size_t images, Images* input_gradient);
-  void add_backward(const Images& input, size_t images, Images* input_gradient);
+  void backward_beside(const Images& input, size_t images, const Images& beside, Images* input_gradient);
   std::vector<Parameter*> parameters() const;
   void start(const RandomStream& random);  // each layer from a stream of its own
   void begin_round();
@@ -26,6 +26,7 @@ class Sequence {
   // The last layer's.
   const Images& output() const { return layers_.back()->output(); }
   Images& output_gradient() { return layers_.back()->output_gradient(); }
+  void share_output_gradient(Images* gradient) { layers_.back()->share_output_gradient(gradient); }
 
  private:
   void backward_to_first(size_t images);

@@ -84,13 +84,14 @@ void SignActivation::forward(const Images& input, size_t images, Pass pass) {
   }
 }
 
-void SignActivation::go_back(const Images& input, size_t images, bool adds, Images* input_gradient) {
+void SignActivation::go_back(const Images& input, size_t images, const Images* beside,
+                             Images* input_gradient) {
   const size_t step = together(images);
   const size_t count = step * input.shape().image_floats();
   for (size_t first = 0; first < images; first += step) {
     neural_kernels().sign_back({input.row(first, 0), count, means_[first], inverse_deviations_[first],
-                                kSurrogate, output_gradient_.row(first, 0), input_gradient->row(first, 0),
-                                streams_, adds});
+                                kSurrogate, output_gradient().row(first, 0), input_gradient->row(first, 0),
+                                streams_, beside == nullptr ? nullptr : beside->row(first, 0)});
   }
 }
 

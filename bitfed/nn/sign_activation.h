@@ -21,10 +21,11 @@ class SignActivation : public Layer {
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override {
-    go_back(input, images, false, input_gradient);
+    go_back(input, images, nullptr, input_gradient);
   }
-  void add_backward(const Images& input, size_t images, Images* input_gradient) override {
-    go_back(input, images, true, input_gradient);
+  void backward_beside(const Images& input, size_t images, const Images& beside,
+                       Images* input_gradient) override {
+    go_back(input, images, &beside, input_gradient);
   }
   std::vector<Parameter*> parameters() override;
   void start(RandomStream random) override;
@@ -38,7 +39,7 @@ class SignActivation : public Layer {
   size_t together(size_t images) const { return running_mean_ ? images : 1; }
   float deviation(const Images& input, size_t first, size_t images, float mean) const;
   void gather(float mean);
-  void go_back(const Images& input, size_t images, bool adds, Images* input_gradient);
+  void go_back(const Images& input, size_t images, const Images* beside, Images* input_gradient);
   void put_signs(const Images& input, size_t image, float mean);
 
   SignForm form_;

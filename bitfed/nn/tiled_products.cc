@@ -10,7 +10,7 @@ namespace {
 // A chunk of images and the weights' sums, if they have to wait for the next chunk, fit the second-level
 // cache together.
 constexpr size_t kChunkBytes = size_t{384} * 1024;
-constexpr size_t kMostSumBytes = size_t{1024} * 1024;
+constexpr size_t kMostSumBytes = size_t{1280} * 1024;
 
 // A row of the first tiles of 16 rows, which are taken together, must not fall into few of the first-level
 // cache's 64 sets.

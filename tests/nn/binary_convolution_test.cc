@@ -186,7 +186,7 @@ TEST(BinaryConvolutionTest, AddsToTheGradientOfItsInput) {
       layer.backward(input, c.images, &alone);
       const float weight = layer.sign_gradient().row(3)[5];
       fill();
-      layer.add_backward(input, c.images, &added);
+      layer.backward_beside(input, c.images, added, &added);
       EXPECT_EQ(layer.sign_gradient().row(3)[5], weight) << table->name;
       for (size_t i = 0; i < count; ++i)
         ASSERT_EQ(added.data()[i], alone.data()[i] + static_cast<float>(i % 7)) << table->name << " " << i;
@@ -209,7 +209,7 @@ TEST(BinaryConvolutionTest, NoGradientGivesNoGradient) {
   layer.backward(input, 1, &gradient);
   EXPECT_EQ(gradient.data()[5], 0);
   gradient.data()[5] = 3;  // of another path
-  layer.add_backward(input, 1, &gradient);
+  layer.backward_beside(input, 1, gradient, &gradient);
   EXPECT_EQ(gradient.data()[5], 3);
   EXPECT_EQ(layer.sign_gradient().row(7)[100], 0);
 }

@@ -156,12 +156,13 @@ TEST(SignActivationTest, AddsToTheGradientOfItsInput) {
   Images input(2, shape);
   Images alone(2, shape);
   Images added(2, shape);
+  Images beside(2, shape);
   fill(RandomStream({3, "input"}), 0.3, &input);
   fill(RandomStream({4, "gradient"}), 0, &layer.output_gradient());
-  for (size_t i = 0; i < 2 * shape.image_floats(); ++i) added.data()[i] = static_cast<float>(i % 5);
+  for (size_t i = 0; i < 2 * shape.image_floats(); ++i) beside.data()[i] = static_cast<float>(i % 5);
   layer.forward(input, 2, Pass::kTraining);
   layer.backward(input, 2, &alone);
-  layer.add_backward(input, 2, &added);
+  layer.backward_beside(input, 2, beside, &added);
   for (size_t i = 0; i < 2 * shape.image_floats(); ++i)
     EXPECT_EQ(added.data()[i], static_cast<float>(i % 5) + alone.data()[i]) << i;
 }

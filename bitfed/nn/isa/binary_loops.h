@@ -133,31 +133,17 @@ void sum_pairs(const PairSum& p) {
   pair_strips(p);
 }
 
-inline Lanes magnitude(Lanes x) {
-  return larger(x, all(0.0f) - x);
-}
-
 float largest_magnitude(const float* x, size_t count) {
   constexpr size_t kChains = 4;  // side by side, to hide their latency
-  Lanes largest[kChains];
-  Lanes nothing[kChains];  // unless a number is not finite, which a maximum may pass over
-  for (size_t chain = 0; chain < kChains; ++chain) largest[chain] = nothing[chain] = all(0.0f);
-  const auto take = [&](size_t chain, size_t i) {
-    const Lanes number = load(x + i);
-    largest[chain] = larger(magnitude(number), largest[chain]);
-    nothing[chain] = fma(number, all(0.0f), nothing[chain]);
-  };
+  Largest largest[kChains];
   size_t i = 0;
   for (; i + kChains * kLanes <= count; i += kChains * kLanes) {
 #pragma GCC unroll 4
-    for (size_t chain = 0; chain < kChains; ++chain) take(chain, i + chain * kLanes);
+    for (size_t chain = 0; chain < kChains; ++chain) largest[chain].take(load(x + i + chain * kLanes));
   }
-  for (; i < count; i += kLanes) take(0, i);
-  for (size_t chain = 1; chain < kChains; ++chain) {
-    largest[0] = larger(largest[0], largest[chain]);
-    nothing[0] = nothing[0] + nothing[chain];
-  }
-  return largest_of(largest[0]) + sum_of(nothing[0]);
+  for (; i < count; i += kLanes) largest[0].take(load(x + i));
+  for (size_t chain = 1; chain < kChains; ++chain) largest[0].take(largest[chain]);
+  return largest[0].found();
 }
 
 void quantise(const float* x, size_t count, float factor, int16_t* out) {
@@ -236,8 +222,8 @@ void signs(const float* x, size_t count, float threshold, float* out) {
     store(out + i, where_at_least(load(x + i), all(threshold), all(1.0f), all(-1.0f)));
 }
 
-void add(const float* x, size_t count, float* sum) {
-  for (size_t i = 0; i < count; i += kLanes) store(sum + i, load(sum + i) + load(x + i));
+void add(const float* x, const float* y, size_t count, float* sum) {
+  for (size_t i = 0; i < count; i += kLanes) store(sum + i, load(x + i) + load(y + i));
 }
 
 void combine(const float* x, float a, const float* y, float b, size_t count, float* out) {
@@ -276,7 +262,7 @@ struct Slope {
   Lanes at(Lanes x) const { return k * larger(fma(fall, magnitude(x), height), all(0.0f)); }
 };
 
-template <bool kStreams, bool kAdds>
+template <bool kStreams, bool kBeside>
 inline void sign_back_as(const SignBackward& s) {
   const Slope slope(s.surrogate);
   const Lanes about = all(s.mean);
@@ -297,14 +283,13 @@ inline void sign_back_as(const SignBackward& s) {
   for (size_t i = 0; i < s.count; i += kLanes) {
     const Lanes normal = normal_at(i);
     const Lanes gradient = fma(along, normal, passed(i, normal) - sum) * inverse;
-    put<kStreams>(s.x_gradient + i, kAdds ? load(s.x_gradient + i) + gradient : gradient);
+    put<kStreams>(s.x_gradient + i, kBeside ? load(s.beside + i) + gradient : gradient);
   }
 }
 
 void sign_back(const SignBackward& s) {
-  if (s.adds) return sign_back_as<false, true>(s);
-  if (s.streams) return sign_back_as<true, false>(s);
-  sign_back_as<false, false>(s);
+  if (s.beside != nullptr) return s.streams ? sign_back_as<true, true>(s) : sign_back_as<false, true>(s);
+  s.streams ? sign_back_as<true, false>(s) : sign_back_as<false, false>(s);
 }
 
 // What a filter is pulled toward, and what it is blended to.

@@ -156,6 +156,49 @@ inline void for_each_block(size_t columns, const Work& work) {
 constexpr size_t kRun = 256;  // rows that are summed up one by one; float sums of many more lose digits
 
 // The sums run down the rows, one after the other; several blocks of columns side by side hide their latency.
+inline bool is_streamed(size_t count) {
+  return count * sizeof(float) >= kStreamedBytes;
+}
+
+template <int kBlocks>
+inline void moments_of_blocks(const float* x, size_t rows, size_t columns, float* mean, float* variance) {
+  const Lanes count = all(static_cast<float>(rows));
+  // Sums of differences to the first row: the numbers' own size cancels before they are squared.
+  Lanes pivot[kBlocks];
+  Lanes sums[kBlocks];
+  Lanes squares[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    pivot[b] = load(x + b * kLanes);
+    sums[b] = squares[b] = all(0.0f);
+  }
+  for (size_t first = 0; first < rows; first += kRun) {
+    Lanes sum_part[kBlocks];
+    Lanes square_part[kBlocks];
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) sum_part[b] = square_part[b] = all(0.0f);
+    for (size_t r = first; r < first + kRun && r < rows; ++r) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) {
+        const Lanes difference = load(x + r * columns + b * kLanes) - pivot[b];
+        sum_part[b] = sum_part[b] + difference;
+        square_part[b] = fma(difference, difference, square_part[b]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      sums[b] = sums[b] + sum_part[b];
+      squares[b] = squares[b] + square_part[b];
+    }
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    const Lanes away = sums[b] / count;
+    store(mean + b * kLanes, pivot[b] + away);
+    store(variance + b * kLanes, larger(squares[b] / count - away * away, all(0.0f)));
+  }
+}
+
 template <int kBlocks>
 inline void norm_statistics(const NormForward& n, size_t column) {
   const Lanes count = all(static_cast<float>(n.rows));
@@ -194,11 +237,8 @@ inline void norm_statistics(const NormForward& n, size_t column) {
   }
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
-    const size_t at = column + b * kLanes;
-    const Lanes variance = squares[b] / count;
-    store(n.mean + at, mean[b]);
-    store(n.variance + at, variance);
-    store(n.inverse_deviation + at, all(1.0f) / root(variance + all(n.epsilon)));
+    store(n.mean + column + b * kLanes, mean[b]);
+    store(n.variance + column + b * kLanes, squares[b] / count);
   }
 }
 
@@ -207,10 +247,6 @@ template <bool kStreams>
 inline void put(float* p, Lanes x) {
   if constexpr (kStreams) return stream(p, x);
   store(p, x);
-}
-
-inline bool is_streamed(size_t count) {
-  return count * sizeof(float) >= kStreamedBytes;
 }
 
 template <Activation kActivation, int kBlocks, bool kStreams>
@@ -250,8 +286,19 @@ inline void normalise(const NormForward& n, size_t column) {
 
 template <int kBlocks>
 inline void norm_forward_blocks(const NormForward& n, size_t column) {
-  norm_statistics<kBlocks>(n, column);
-  if (is_streamed(n.rows * n.columns)) return normalise<kBlocks, true>(n, column);
+  const bool streams = is_streamed(n.rows * n.columns);
+  if (streams) {
+    // What no cache holds is read once, not twice.
+    moments_of_blocks<kBlocks>(n.x + column, n.rows, n.columns, n.mean + column, n.variance + column);
+  } else {
+    norm_statistics<kBlocks>(n, column);
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    const size_t at = column + b * kLanes;
+    store(n.inverse_deviation + at, all(1.0f) / root(load(n.variance + at) + all(n.epsilon)));
+  }
+  if (streams) return normalise<kBlocks, true>(n, column);
   normalise<kBlocks, false>(n, column);
 }
 
@@ -274,10 +321,30 @@ inline Lanes pass_back(Lanes gradient, Lanes before) {
   return gradient;
 }
 
+inline Lanes magnitude(Lanes x) {
+  return larger(x, all(0.0f) - x);
+}
+
+// The largest magnitude of numbers.
+struct Largest {
+  Lanes largest = all(0.0f);
+  Lanes nothing = all(0.0f);  // unless a number is not finite, which a maximum may pass over
+
+  void take(Lanes number) {
+    largest = larger(magnitude(number), largest);
+    nothing = fma(number, all(0.0f), nothing);
+  }
+  void take(const Largest& other) {
+    largest = larger(largest, other.largest);
+    nothing = nothing + other.nothing;
+  }
+  float found() const { return largest_of(largest) + sum_of(nothing); }
+};
+
 // What passes through the activation, and batch norm's own output, are made anew from x for both passes: that
 // takes less time than to write them down and read them again.
 template <Activation kActivation, int kBlocks>
-inline void norm_backward_blocks(const NormBackward& n, size_t column) {
+inline void norm_backward_blocks(const NormBackward& n, size_t column, Largest* largest) {
   const Lanes count = all(static_cast<float>(n.rows));
   Lanes mean[kBlocks];
   Lanes inverse[kBlocks];
@@ -328,28 +395,35 @@ inline void norm_backward_blocks(const NormBackward& n, size_t column) {
     along[b] = all(0.0f) - along[b] / count;
     factor[b] = inverse[b] * scale[b];
   }
+  Largest own[kBlocks];
   for (size_t r = 0; r < n.rows; ++r) {
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
       const size_t at = r * n.columns + column + b * kLanes;
       const Lanes normal = normal_at(at, b);
       const Lanes centred = passed(at, b, normal) - sum[b];
-      store(n.x_gradient + at, fma(along[b], normal, centred) * factor[b]);
+      const Lanes gradient = fma(along[b], normal, centred) * factor[b];
+      store(n.x_gradient + at, gradient);
+      own[b].take(gradient);
     }
   }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) largest->take(own[b]);
 }
 
 template <Activation kActivation>
-inline void norm_backward_as(const NormBackward& n) {
+inline float norm_backward_as(const NormBackward& n) {
+  Largest largest;
   for_each_block(n.columns, [&](auto blocks, size_t column) {
-    norm_backward_blocks<kActivation, blocks.kBlocks>(n, column);
+    norm_backward_blocks<kActivation, blocks.kBlocks>(n, column, &largest);
   });
+  return largest.found();
 }
 
-void norm_backward(const NormBackward& n) {
+float norm_backward(const NormBackward& n) {
   if (passes_within_one(n.activation)) return norm_backward_as<Activation::kHardtanh>(n);
   if (n.activation == Activation::kRelu) return norm_backward_as<Activation::kRelu>(n);
-  norm_backward_as<Activation::kNone>(n);
+  return norm_backward_as<Activation::kNone>(n);
 }
 
 // In this order a sum that is no number stays none.
@@ -364,15 +438,12 @@ void add_clipped(const float* a, const float* b, size_t count, ClipBounds bounds
   add_clipped_as<false>(a, b, count, bounds, out);
 }
 
-void add_clipped_back(const float* out, const float* gradient, size_t count, ClipBounds bounds, float* to,
-                      float* also) {
+void clip_back(const float* out, size_t count, ClipBounds bounds, float* gradient) {
   const Lanes none = all(0.0f);
   for (size_t i = 0; i < count; i += kLanes) {
     const Lanes value = load(out + i);
     const Lanes below = where_at_least(value, all(bounds.most), none, load(gradient + i));
-    const Lanes within = where_at_least(all(bounds.least), value, none, below);
-    store(to + i, within);
-    store(also + i, within);
+    store(gradient + i, where_at_least(all(bounds.least), value, none, below));
   }
 }
 
@@ -532,7 +603,7 @@ constexpr NeuralKernels table(const char* name) {
           pair_signs,
           transpose_signs,
           add_clipped,
-          add_clipped_back,
+          clip_back,
           descend,
           affine,
           softmax_loss,

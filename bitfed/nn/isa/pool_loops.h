@@ -1,44 +1,5 @@
 // Batch norm with pooling; a part of loops.h.
 
-template <int kBlocks>
-inline void moments_of_blocks(const float* x, size_t rows, size_t columns, float* mean, float* variance) {
-  const Lanes count = all(static_cast<float>(rows));
-  // Sums of differences to the first row: the numbers' own size cancels before they are squared.
-  Lanes pivot[kBlocks];
-  Lanes sums[kBlocks];
-  Lanes squares[kBlocks];
-#pragma GCC unroll 4
-  for (int b = 0; b < kBlocks; ++b) {
-    pivot[b] = load(x + b * kLanes);
-    sums[b] = squares[b] = all(0.0f);
-  }
-  for (size_t first = 0; first < rows; first += kRun) {
-    Lanes sum_part[kBlocks];
-    Lanes square_part[kBlocks];
-#pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) sum_part[b] = square_part[b] = all(0.0f);
-    for (size_t r = first; r < first + kRun && r < rows; ++r) {
-#pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) {
-        const Lanes difference = load(x + r * columns + b * kLanes) - pivot[b];
-        sum_part[b] = sum_part[b] + difference;
-        square_part[b] = fma(difference, difference, square_part[b]);
-      }
-    }
-#pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) {
-      sums[b] = sums[b] + sum_part[b];
-      squares[b] = squares[b] + square_part[b];
-    }
-  }
-#pragma GCC unroll 4
-  for (int b = 0; b < kBlocks; ++b) {
-    const Lanes away = sums[b] / count;
-    store(mean + b * kLanes, pivot[b] + away);
-    store(variance + b * kLanes, larger(squares[b] / count - away * away, all(0.0f)));
-  }
-}
-
 void moments(const float* x, size_t rows, size_t columns, float* mean, float* variance) {
   for_each_block(columns, [&](auto blocks, size_t column) {
     moments_of_blocks<blocks.kBlocks>(x + column, rows, columns, mean + column, variance + column);
