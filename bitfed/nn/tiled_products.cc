@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
 
 namespace bitfed {
 namespace {
@@ -55,16 +54,20 @@ TiledProducts::TiledProducts(const TileKernels& kernels, size_t batch, const Ima
   // The first patch's last tap is so far away.
   const size_t furthest = ((kernel.side / 2 + 1) / kernel.stride) * (pitch_ + 1);
   sign_block_bytes_ = (positions_ + furthest) * kTileBytes;
-  std::map<std::pair<size_t, size_t>, size_t> planes;
   const size_t border = 1 - kernel.side / 2;
+  const size_t s = kernel.stride;
+  std::vector<size_t> planes(s * s, SIZE_MAX);  // where they stand, those that a tap meets
   for (size_t tap = 0; tap < kernel.taps(); ++tap) {
     const size_t y = tap / kernel.side + border;
     const size_t x = tap % kernel.side + border;
-    const auto [plane, is_new] = planes.try_emplace({y % kernel.stride, x % kernel.stride}, planes_.size());
-    if (is_new) planes_.push_back(plane_places(plane->first.first, plane->first.second));
-    const size_t position = y / kernel.stride * pitch_ + x / kernel.stride;
+    size_t& plane = planes[y % s * s + x % s];
+    if (plane == SIZE_MAX) {
+      plane = planes_.size();
+      planes_.push_back(plane_places(y % s, x % s));
+    }
+    const size_t position = y / s * pitch_ + x / s;
     assert(position <= furthest);
-    shifts_.push_back(plane->second * channels_ / kTileRows * sign_block_bytes_ + position * kTileBytes);
+    shifts_.push_back(plane * channels_ / kTileRows * sign_block_bytes_ + position * kTileBytes);
   }
   size_t weights = 0;
   for (const ConvolutionPhase& phase : convolution_phases(1, input, output.with_border(1), kernel))

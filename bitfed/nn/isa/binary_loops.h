@@ -262,7 +262,7 @@ struct Slope {
   Lanes at(Lanes x) const { return k * larger(fma(fall, magnitude(x), height), all(0.0f)); }
 };
 
-template <bool kStreams, bool kBeside>
+template <bool kStreams>
 inline void sign_back_as(const SignBackward& s) {
   const Slope slope(s.surrogate);
   const Lanes about = all(s.mean);
@@ -282,14 +282,15 @@ inline void sign_back_as(const SignBackward& s) {
   const Lanes along = all(-sum_of(alongs) / count);
   for (size_t i = 0; i < s.count; i += kLanes) {
     const Lanes normal = normal_at(i);
-    const Lanes gradient = fma(along, normal, passed(i, normal) - sum) * inverse;
-    put<kStreams>(s.x_gradient + i, kBeside ? load(s.beside + i) + gradient : gradient);
+    Lanes gradient = fma(along, normal, passed(i, normal) - sum) * inverse;
+    if (s.beside != nullptr) gradient = load(s.beside + i) + gradient;
+    put<kStreams>(s.x_gradient + i, gradient);
   }
 }
 
 void sign_back(const SignBackward& s) {
-  if (s.beside != nullptr) return s.streams ? sign_back_as<true, true>(s) : sign_back_as<false, true>(s);
-  s.streams ? sign_back_as<true, false>(s) : sign_back_as<false, false>(s);
+  if (s.streams) return sign_back_as<true>(s);
+  sign_back_as<false>(s);
 }
 
 // What a filter is pulled toward, and what it is blended to.

@@ -395,7 +395,7 @@ inline void norm_backward_blocks(const NormBackward& n, size_t column, Largest* 
     along[b] = all(0.0f) - along[b] / count;
     factor[b] = inverse[b] * scale[b];
   }
-  Largest own[kBlocks];
+  Largest own = *largest;
   for (size_t r = 0; r < n.rows; ++r) {
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
@@ -404,11 +404,10 @@ inline void norm_backward_blocks(const NormBackward& n, size_t column, Largest* 
       const Lanes centred = passed(at, b, normal) - sum[b];
       const Lanes gradient = fma(along[b], normal, centred) * factor[b];
       store(n.x_gradient + at, gradient);
-      own[b].take(gradient);
+      own.take(gradient);
     }
   }
-#pragma GCC unroll 4
-  for (int b = 0; b < kBlocks; ++b) largest->take(own[b]);
+  *largest = own;
 }
 
 template <Activation kActivation>
