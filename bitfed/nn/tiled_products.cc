@@ -11,8 +11,8 @@ namespace {
 constexpr size_t kChunkBytes = size_t{384} * 1024;
 constexpr size_t kMostSumBytes = size_t{1280} * 1024;
 
-// A row of the first tiles of 16 rows, which are taken together, must not fall into few of the first-level
-// cache's 64 sets.
+// Tiles of 16 rows are taken together: rows a multiple of 4 KB apart, or little more, would fall into few of
+// the first-level cache's 64 sets.
 size_t row_tiles(size_t tiles) {
   while (tiles > 32 && tiles % 64 < 5) ++tiles;
   return tiles;
