@@ -111,6 +111,16 @@ void BinaryWeightConvolution::forward(const Images& input, size_t images, Pass p
 
 void BinaryWeightConvolution::backward(const Images& input, size_t images, Images* input_gradient) {
   Convolution::backward(input, images, input_gradient);
+  pass_weight_gradient();
+}
+
+void BinaryWeightConvolution::backward_beside(const Images& input, size_t images, const Images& beside,
+                                              Images* input_gradient) {
+  Convolution::backward_beside(input, images, beside, input_gradient);
+  pass_weight_gradient();
+}
+
+void BinaryWeightConvolution::pass_weight_gradient() {
   for (size_t f = 0; f < gradient_.rows; ++f) {
     for (size_t i = 0; i < gradient_.columns; ++i) gradient_.row(f)[i] = weights().gradient.row(i)[f];
   }

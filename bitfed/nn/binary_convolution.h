@@ -64,6 +64,8 @@ class BinaryWeightConvolution : public Convolution {
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
+  void backward_beside(const Images& input, size_t images, const Images& beside,
+                       Images* input_gradient) override;
   std::vector<Parameter*> parameters() override { return rotated_.parameters(); }
   void start(RandomStream random) override { rotated_.start(random); }
   void begin_round() override { rotated_.begin_round(); }
@@ -75,6 +77,7 @@ class BinaryWeightConvolution : public Convolution {
 
  private:
   void take_signs();
+  void pass_weight_gradient();
 
   RotatedWeights rotated_;
   Matrix gradient_;  // of the signs, a row a filter

@@ -22,7 +22,8 @@ Network make_cnn4(const NetworkSpec& spec, size_t batch, const RandomStream& ran
       network.add(make_signs(spec, batch, shape, convolutions.signs, name));
       shape.border = 1;
     }
-    network.add(convolutions.make(shape, channels, name + ".convolution", {}));
+    const Convolutions::Make& make = block == 0 ? convolutions.of_pixels : convolutions.make;
+    network.add(make(shape, channels, name + ".convolution", {}));
     shape = shape_of_lanes(shape.height, shape.width, channels, 0);
     const Activation activation = spec.binary ? Activation::kHardtanh : Activation::kRelu;
     const size_t border = spec.binary || block + 1 == kCnn4Blocks ? 0 : 1;
@@ -73,19 +74,20 @@ Network make_network(const NetworkSpec& spec, size_t batch, const RandomStream& 
                         const ConvolutionKernel& kernel) {
     return std::make_unique<Convolution>(batch, shape, channels, name, kernel);
   };
-  return build(spec, batch, random, {make, SignForm::kFloats});
+  return build(spec, batch, random, {make, make, SignForm::kFloats});
 }
 
 Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& options, size_t batch,
                              const RandomStream& random) {
-  const auto make = [&](const ImageShape& shape, size_t channels, const std::string& name,
-                        const ConvolutionKernel& kernel) -> std::unique_ptr<Layer> {
-    const bool takes_pixels = shape.channels == spec.channels;
-    if (takes_pixels)
-      return std::make_unique<BinaryWeightConvolution>(batch, shape, channels, options, name, kernel);
+  const auto of_pixels = [&](const ImageShape& shape, size_t channels, const std::string& name,
+                             const ConvolutionKernel& kernel) {
+    return std::make_unique<BinaryWeightConvolution>(batch, shape, channels, options, name, kernel);
+  };
+  const auto of_signs = [&](const ImageShape& shape, size_t channels, const std::string& name,
+                            const ConvolutionKernel& kernel) {
     return std::make_unique<BinaryConvolution>(batch, shape, channels, options, name, kernel);
   };
-  return build(spec, batch, random, {make, SignForm::kBits});
+  return build(spec, batch, random, {of_pixels, of_signs, SignForm::kBits});
 }
 
 std::unique_ptr<SignActivation> make_signs(const NetworkSpec& spec, size_t batch, const ImageShape& input,

@@ -103,12 +103,13 @@ struct NetworkOperations {
 NetworkOperations operations_of(const NetworkProduct& product);
 NetworkOperations network_operations(const NetworkSpec& spec);
 
-// How a network's builder makes its convolutions, with weights as they are deployed, or rotated, and in what
-// form these take signs.
+// How a network's builder makes its convolutions, with weights as they are deployed, or rotated: the one that
+// takes an image's pixels, if it is made so, and the others; and in what form these take signs.
 struct Convolutions {
-  std::function<std::unique_ptr<Layer>(const ImageShape& input, size_t channels, const std::string& name,
-                                       const ConvolutionKernel& kernel)>
-      make;
+  using Make = std::function<std::unique_ptr<Layer>(
+      const ImageShape& input, size_t channels, const std::string& name, const ConvolutionKernel& kernel)>;
+  Make of_pixels;
+  Make make;
   SignForm signs;
 };
 

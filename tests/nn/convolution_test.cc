@@ -57,6 +57,12 @@ void expect_plain(const Case& c, const Images& input, Convolution* layer) {
   Images gradient(c.batch, input.shape().without_border());
   std::fill_n(gradient.data(), c.batch * gradient.shape().image_floats(), 1e9f);  // must be overwritten
   layer->backward(input, c.batch, &gradient);
+  Images both(c.batch, gradient.shape());
+  fill(gradient.shape(), 6, &both);
+  const Images beside = both;
+  layer->backward_beside(input, c.batch, both, &both);
+  for (size_t k = 0; k < c.batch * gradient.shape().image_floats(); ++k)
+    ASSERT_NEAR(both.data()[k], gradient.data()[k] + beside.data()[k], 1e-4);
   const auto objective = [&](const plain::Batch& moved) {
     double sum = 0;
     const plain::Batch out = plain::convolve(moved, weights, c.out, c.side, c.stride);

@@ -460,8 +460,8 @@ TEST(NeuralKernelsTest, AllUnitsGiveTheSameBits) {
 
 // Large outputs are written past the caches.
 TEST(NeuralKernelsTest, WhatIsStreamedIsTheSame) {
-  constexpr size_t kColumns = 16;
-  constexpr size_t kRows = kStreamedBytes / sizeof(float) / kColumns;
+  constexpr size_t kColumns = 80;
+  constexpr size_t kRows = kStreamedBytes / sizeof(float) / kColumns + 1;
   const Matrix x = random_matrix(kRows, kColumns, "x");
   const Matrix y = random_matrix(kRows, kColumns, "y");
   const size_t count = x.values.size();
@@ -482,8 +482,19 @@ TEST(NeuralKernelsTest, WhatIsStreamedIsTheSame) {
     for (const size_t at : {size_t{0}, count / 2})
       table->add_clipped(x.row(0) + at, y.row(0) + at, count / 2, {-1, 1}, stored.row(0) + at);
     expect_same(streamed, stored);
-    expect_same(forward(*table, x, ones(kColumns), shifts(kColumns), Activation::kHardtanh).out,
-                forward(plain, x, ones(kColumns), shifts(kColumns), Activation::kHardtanh).out);
+    const Norm norm = forward(*table, x, ones(kColumns), shifts(kColumns), Activation::kHardtanh);
+    expect_same(norm.out, forward(plain, x, ones(kColumns), shifts(kColumns), Activation::kHardtanh).out);
+    for (size_t c = 0; c < kColumns; ++c) {
+      double sum = 0;
+      double squares = 0;
+      for (size_t r = 0; r < kRows; ++r) sum += x.row(r)[c];
+      for (size_t r = 0; r < kRows; ++r) squares += std::pow(x.row(r)[c] - sum / kRows, 2);
+      EXPECT_NEAR(norm.mean[c], sum / kRows, 1e-5) << table->name;
+      EXPECT_NEAR(norm.variance[c], squares / kRows, 1e-4) << table->name;
+      const double normal = (x.row(7)[c] - sum / kRows) / std::sqrt(squares / kRows + 1e-3);
+      const double expected = std::clamp(normal + shifts(kColumns)[c], -1.0, 1.0);
+      EXPECT_NEAR(norm.out.row(7)[c], expected, 1e-4) << table->name;
+    }
   }
 }
 

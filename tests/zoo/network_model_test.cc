@@ -186,13 +186,13 @@ TEST(NetworkModel, CostsOfABinaryOne) {
 }
 
 // The deployed network of signs predicts what the one in training does.
-void expect_deployed_is_trained(const std::string& name, const std::string& deploy) {
+void expect_deployed_is_trained(const std::string& name, const std::string& deploy, size_t channels = 3) {
   SCOPED_TRACE(name + " " + deploy);
   const NetworkSpec spec =
       spec_of("[model]\nwidth = 16\nname = \"" + name + "\"\ndeploy = \"" + deploy + "\"\n",
-              images(20, 3, "cifar10"), true);
+              images(20, channels, "cifar10"), true);
   Network trained = make_rotated_network(spec, {}, 8, RandomStream({7, "trained"}));
-  const Dataset data = images(20, 3, "cifar10", 8);
+  const Dataset data = images(20, channels, "cifar10", 8);
   for (size_t i = 0; i < 8; ++i) load_image(spec, data.image(i), i, &trained);
   trained.begin_round();
   trained.begin_epoch(0.5);
@@ -214,6 +214,9 @@ TEST(NetworkModel, DeployedIsTrained) {
   for (const char* deploy : {"image", "static"}) {
     expect_deployed_is_trained("cnn4", deploy);
     expect_deployed_is_trained("resnet10", deploy);
+    // Pixels of as many channels as the first layer gives are pixels still.
+    expect_deployed_is_trained("cnn4", deploy, 16);
+    expect_deployed_is_trained("resnet10", deploy, 16);
   }
 }
 

@@ -1,0 +1,299 @@
+// Batch norm, and what other loops take from it; a part of loops.h.
+
+template <Activation kActivation>
+inline Lanes activate(Lanes x) {
+  if constexpr (kActivation == Activation::kSign) return where_at_least(x, all(0.0f), all(1.0f), all(-1.0f));
+  if constexpr (kActivation == Activation::kRelu) return larger(x, all(0.0f));
+  if constexpr (kActivation == Activation::kHardtanh) return larger(smaller(x, all(1.0f)), all(-1.0f));
+  return x;
+}
+
+template <int kCount>
+struct Blocks {
+  static constexpr int kBlocks = kCount;
+};
+
+// work(blocks, column): blocks of columns, as many side by side as a unit has registers for.
+template <typename Work>
+inline void for_each_block(size_t columns, const Work& work) {
+  size_t column = 0;
+  if constexpr (kColumnBlocks >= 4) {
+    for (; column + 4 * kLanes <= columns; column += 4 * kLanes) work(Blocks<4>(), column);
+  }
+  if constexpr (kColumnBlocks >= 2) {
+    for (; column + 2 * kLanes <= columns; column += 2 * kLanes) work(Blocks<2>(), column);
+  }
+  for (; column < columns; column += kLanes) work(Blocks<1>(), column);
+}
+
+constexpr size_t kRun = 256;  // rows that are summed up one by one; float sums of many more lose digits
+
+inline bool is_streamed(size_t count) {
+  return count * sizeof(float) >= kStreamedBytes;
+}
+
+// The sums run down the rows, one after the other; several blocks of columns side by side hide their latency.
+template <int kBlocks>
+inline void moments_of_blocks(const float* x, size_t rows, size_t columns, float* mean, float* variance) {
+  const Lanes count = all(static_cast<float>(rows));
+  // Sums of differences to the first row: the numbers' own size cancels before they are squared.
+  Lanes pivot[kBlocks];
+  Lanes sums[kBlocks];
+  Lanes squares[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    pivot[b] = load(x + b * kLanes);
+    sums[b] = squares[b] = all(0.0f);
+  }
+  for (size_t first = 0; first < rows; first += kRun) {
+    Lanes sum_part[kBlocks];
+    Lanes square_part[kBlocks];
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) sum_part[b] = square_part[b] = all(0.0f);
+    for (size_t r = first; r < first + kRun && r < rows; ++r) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) {
+        const Lanes difference = load(x + r * columns + b * kLanes) - pivot[b];
+        sum_part[b] = sum_part[b] + difference;
+        square_part[b] = fma(difference, difference, square_part[b]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      sums[b] = sums[b] + sum_part[b];
+      squares[b] = squares[b] + square_part[b];
+    }
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    const Lanes away = sums[b] / count;
+    store(mean + b * kLanes, pivot[b] + away);
+    store(variance + b * kLanes, larger(squares[b] / count - away * away, all(0.0f)));
+  }
+}
+
+template <int kBlocks>
+inline void norm_statistics(const NormForward& n, size_t column) {
+  const Lanes count = all(static_cast<float>(n.rows));
+  Lanes sums[kBlocks];
+  Lanes squares[kBlocks];
+  Lanes mean[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) sums[b] = squares[b] = all(0.0f);
+  const float* x = n.x + column;
+  for (size_t first = 0; first < n.rows; first += kRun) {
+    Lanes part[kBlocks];
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) part[b] = all(0.0f);
+    for (size_t r = first; r < first + kRun && r < n.rows; ++r) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) part[b] = part[b] + load(x + r * n.columns + b * kLanes);
+    }
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) sums[b] = sums[b] + part[b];
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) mean[b] = sums[b] / count;
+  for (size_t first = 0; first < n.rows; first += kRun) {
+    Lanes part[kBlocks];
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) part[b] = all(0.0f);
+    for (size_t r = first; r < first + kRun && r < n.rows; ++r) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) {
+        const Lanes difference = load(x + r * n.columns + b * kLanes) - mean[b];
+        part[b] = fma(difference, difference, part[b]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) squares[b] = squares[b] + part[b];
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    store(n.mean + column + b * kLanes, mean[b]);
+    store(n.variance + column + b * kLanes, squares[b] / count);
+  }
+}
+
+// What no cache holds until it is read again need not pass through one.
+template <bool kStreams>
+inline void put(float* p, Lanes x) {
+  if constexpr (kStreams) return stream(p, x);
+  store(p, x);
+}
+
+template <Activation kActivation, int kBlocks, bool kStreams>
+inline void normalise_blocks(const NormForward& n, size_t column) {
+  Lanes mean[kBlocks];
+  Lanes inverse[kBlocks];
+  Lanes scale[kBlocks];
+  Lanes shift[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    const size_t at = column + b * kLanes;
+    mean[b] = load(n.mean + at);
+    inverse[b] = load(n.inverse_deviation + at);
+    scale[b] = load(n.scale + at);
+    shift[b] = load(n.shift + at);
+  }
+  for (size_t r = 0; r < n.rows; ++r) {
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      const size_t at = r * n.columns + column + b * kLanes;
+      const Lanes normal = (load(n.x + at) - mean[b]) * inverse[b];
+      put<kStreams>(n.out + at, activate<kActivation>(fma(normal, scale[b], shift[b])));
+    }
+  }
+}
+
+template <int kBlocks, bool kStreams>
+inline void normalise(const NormForward& n, size_t column) {
+  if (n.activation == Activation::kSign)
+    return normalise_blocks<Activation::kSign, kBlocks, kStreams>(n, column);
+  if (n.activation == Activation::kRelu)
+    return normalise_blocks<Activation::kRelu, kBlocks, kStreams>(n, column);
+  if (n.activation == Activation::kHardtanh)
+    return normalise_blocks<Activation::kHardtanh, kBlocks, kStreams>(n, column);
+  normalise_blocks<Activation::kNone, kBlocks, kStreams>(n, column);
+}
+
+template <int kBlocks>
+inline void norm_forward_blocks(const NormForward& n, size_t column) {
+  const bool streams = is_streamed(n.rows * n.columns);
+  if (streams) {
+    // What no cache holds is read once, not twice.
+    moments_of_blocks<kBlocks>(n.x + column, n.rows, n.columns, n.mean + column, n.variance + column);
+  } else {
+    norm_statistics<kBlocks>(n, column);
+  }
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    const size_t at = column + b * kLanes;
+    store(n.inverse_deviation + at, all(1.0f) / root(load(n.variance + at) + all(n.epsilon)));
+  }
+  if (streams) return normalise<kBlocks, true>(n, column);
+  normalise<kBlocks, false>(n, column);
+}
+
+void norm_forward(const NormForward& n) {
+  for_each_block(n.columns,
+                 [&](auto blocks, size_t column) { norm_forward_blocks<blocks.kBlocks>(n, column); });
+}
+
+// On the way back a sign is a hardtanh.
+inline bool passes_within_one(Activation activation) {
+  return activation == Activation::kSign || activation == Activation::kHardtanh;
+}
+
+template <Activation kActivation>
+inline Lanes pass_back(Lanes gradient, Lanes before) {
+  const Lanes none = all(0.0f);
+  if constexpr (kActivation == Activation::kHardtanh)
+    return where_at_least(all(1.0f), larger(before, none - before), gradient, none);
+  if constexpr (kActivation == Activation::kRelu) return where_at_least(none, before, none, gradient);
+  return gradient;
+}
+
+inline Lanes magnitude(Lanes x) {
+  return larger(x, all(0.0f) - x);
+}
+
+// The largest magnitude of numbers.
+struct Largest {
+  Lanes largest = all(0.0f);
+  Lanes nothing = all(0.0f);  // unless a number is not finite, which a maximum may pass over
+
+  void take(Lanes number) {
+    largest = larger(magnitude(number), largest);
+    nothing = fma(number, all(0.0f), nothing);
+  }
+  void take(const Largest& other) {
+    largest = larger(largest, other.largest);
+    nothing = nothing + other.nothing;
+  }
+  float found() const { return largest_of(largest) + sum_of(nothing); }
+};
+
+// What passes through the activation, and batch norm's own output, are made anew from x for both passes: that
+// takes less time than to write them down and read them again.
+template <Activation kActivation, int kBlocks>
+inline void norm_backward_blocks(const NormBackward& n, size_t column, Largest* largest) {
+  const Lanes count = all(static_cast<float>(n.rows));
+  Lanes mean[kBlocks];
+  Lanes inverse[kBlocks];
+  Lanes scale[kBlocks];
+  Lanes shift[kBlocks];
+  Lanes sum[kBlocks];
+  Lanes along[kBlocks];  // the normal
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    mean[b] = load(n.mean + column + b * kLanes);
+    inverse[b] = load(n.inverse_deviation + column + b * kLanes);
+    scale[b] = load(n.scale + column + b * kLanes);
+    shift[b] = load(n.shift + column + b * kLanes);
+    sum[b] = along[b] = all(0.0f);
+  }
+  const auto normal_at = [&](size_t at, int b) { return (load(n.x + at) - mean[b]) * inverse[b]; };
+  const auto passed = [&](size_t at, int b, Lanes normal) {
+    return pass_back<kActivation>(load(n.gradient + at), fma(normal, scale[b], shift[b]));
+  };
+  for (size_t first = 0; first < n.rows; first += kRun) {
+    Lanes sum_part[kBlocks];
+    Lanes along_part[kBlocks];
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) sum_part[b] = along_part[b] = all(0.0f);
+    for (size_t r = first; r < first + kRun && r < n.rows; ++r) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) {
+        const size_t at = r * n.columns + column + b * kLanes;
+        const Lanes normal = normal_at(at, b);
+        const Lanes gradient = passed(at, b, normal);
+        sum_part[b] = sum_part[b] + gradient;
+        along_part[b] = fma(gradient, normal, along_part[b]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      sum[b] = sum[b] + sum_part[b];
+      along[b] = along[b] + along_part[b];
+    }
+  }
+  Lanes factor[kBlocks];
+#pragma GCC unroll 4
+  for (int b = 0; b < kBlocks; ++b) {
+    const size_t at = column + b * kLanes;
+    store(n.shift_gradient + at, sum[b]);
+    store(n.scale_gradient + at, along[b]);
+    sum[b] = sum[b] / count;
+    along[b] = all(0.0f) - along[b] / count;
+    factor[b] = inverse[b] * scale[b];
+  }
+  Largest own = *largest;
+  for (size_t r = 0; r < n.rows; ++r) {
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      const size_t at = r * n.columns + column + b * kLanes;
+      const Lanes normal = normal_at(at, b);
+      const Lanes centred = passed(at, b, normal) - sum[b];
+      const Lanes gradient = fma(along[b], normal, centred) * factor[b];
+      store(n.x_gradient + at, gradient);
+      own.take(gradient);
+    }
+  }
+  *largest = own;
+}
+
+template <Activation kActivation>
+inline float norm_backward_as(const NormBackward& n) {
+  Largest largest;
+  for_each_block(n.columns, [&](auto blocks, size_t column) {
+    norm_backward_blocks<kActivation, blocks.kBlocks>(n, column, &largest);
+  });
+  return largest.found();
+}
+
+float norm_backward(const NormBackward& n) {
+  if (passes_within_one(n.activation)) return norm_backward_as<Activation::kHardtanh>(n);
+  if (n.activation == Activation::kRelu) return norm_backward_as<Activation::kRelu>(n);
+  return norm_backward_as<Activation::kNone>(n);
+}
