@@ -12,6 +12,7 @@ namespace bitfed {
 namespace {
 
 using hand_made::Bank;
+using hand_made::Familiar;
 using hand_made::fires;
 using hand_made::literals_of;
 using hand_made::upload_of;
@@ -30,6 +31,15 @@ std::string recipe(size_t clauses, int models, int threshold = 1) {
 
 using Clients = std::vector<std::vector<Bank>>;
 
+// One client that has seen the class, as the formula has it.
+struct Holder {
+  Bank bank;
+  Familiar familiar = {};
+
+  double trust() const { return bank.samples / (bank.samples + 100.0); }
+  size_t pairs() const { return bank.weights.size() / 2; }
+};
+
 // A threshold of 1 lies below all spreads of the hand-made banks.
 std::unique_ptr<TsetlinModel> fold(const Clients& clients, size_t classes, int models, int threshold = 1) {
   const size_t clauses = clients[0][0].weights.size();
@@ -47,16 +57,15 @@ std::vector<float> all_scores(const TsetlinModel& model) {
 
 // The pairs that each holder keeps: docs/methods/fedtm-bank.md. Holder i's j-th pair is worth trust / j; the
 // most valuable ones are kept, the earlier holder's among equals.
-std::vector<size_t> shares(const std::vector<Bank>& holders, size_t pairs) {
+std::vector<size_t> shares(const std::vector<Holder>& holders, size_t pairs) {
   struct Pair {
     double worth;
     size_t holder;
   };
   std::vector<Pair> all;
   for (size_t i = 0; i < holders.size(); ++i) {
-    const double trust = holders[i].samples / (holders[i].samples + 100.0);
-    for (size_t j = 1; j <= holders[i].weights.size() / 2; ++j)
-      all.push_back({trust / static_cast<double>(j), i});
+    const size_t most = holders[i].pairs() + holders[i].familiar.weights.size() / 2;
+    for (size_t j = 1; j <= most; ++j) all.push_back({holders[i].trust() / static_cast<double>(j), i});
   }
   std::stable_sort(all.begin(), all.end(), [](const Pair& a, const Pair& b) { return a.worth > b.worth; });
   std::vector<size_t> kept(holders.size());
@@ -65,7 +74,8 @@ std::vector<size_t> shares(const std::vector<Bank>& holders, size_t pairs) {
 }
 
 // What the `share` heaviest clauses of each polarity of a bank say in the common unit, by the definition: 1
-// for the holder's own samples of the class, 0 for its others. Empty clauses are none.
+// for the holder's own samples of the class, 0 for those of the class that it tells apart worst. Empty
+// clauses are none. A clause has a part in the means by its weight to the power of one and a half.
 template <typename Fires>
 double calibrated(const Bank& bank, size_t share, double threshold, const Fires& fires_for) {
   double sum = 0;
@@ -77,37 +87,64 @@ double calibrated(const Bank& bank, size_t share, double threshold, const Fires&
     for (size_t i = polarity; i < bank.weights.size(); i += 2) {
       if (bank.clauses[i].empty()) continue;
       own.push_back(i);
-      all += bank.weights[i];
+      all += std::pow(bank.weights[i], 1.5);
     }
     for (size_t rank = 0; rank < share && !own.empty(); ++rank) {
       const auto heaviest = std::max_element(
           own.begin(), own.end(), [&](size_t a, size_t b) { return bank.weights[a] < bank.weights[b]; });
-      kept += bank.weights[*heaviest];
+      kept += std::pow(bank.weights[*heaviest], 1.5);
       if (fires_for(bank.clauses[*heaviest])) sum += (polarity == 0 ? 1 : -1) * bank.weights[*heaviest];
       own.erase(heaviest);
     }
     if (all > 0) left[polarity] = kept / all;
   }
   const auto shrunk = [&](double mean) { return mean * (mean > 0 ? left[0] : left[1]); };
-  const double low = shrunk(bank.negative_mean);
+  const double low = shrunk(bank.negative_mean + bank.hardest_excess);
   const double spread = std::max(shrunk(bank.positive_mean) - low, threshold * (left[0] + left[1]) / 2);
   return (sum - low) / spread;
 }
 
+// By how much a sample is unlike what a holder knows, to the holder's first `count` familiar clauses: 0 for
+// its own samples on average, -1 where none of them fires. A mean below T / 2 counts as that.
+template <typename Fires>
+double strangeness(const Familiar& familiar, size_t count, double threshold, const Fires& fires_for) {
+  double sum = 0;
+  double all = 0;
+  double kept = 0;
+  for (size_t i = 0; i < familiar.weights.size(); ++i) {
+    all += std::pow(familiar.weights[i], 1.5);
+    if (i >= count) continue;
+    kept += std::pow(familiar.weights[i], 1.5);
+    if (fires_for(familiar.clauses[i])) sum += familiar.weights[i];
+  }
+  return sum / (std::max<double>(familiar.mean, threshold / 2) * kept / all) - 1;
+}
+
 // The score of one class for one image: docs/methods/fedtm-bank.md.
-double naive_score(const std::vector<Bank>& holders, size_t budget, double threshold,
-                   const std::vector<int>& image) {
+template <typename Fires>
+double naive_score(const std::vector<Holder>& holders, size_t budget, double threshold,
+                   const Fires& fires_for) {
   const std::vector<size_t> kept = shares(holders, budget / 2);
   double score = 0;
   double weight = 0;
   for (size_t i = 0; i < holders.size(); ++i) {
+    const Holder& holder = holders[i];
     if (kept[i] == 0) continue;
-    const double trust = holders[i].samples / (holders[i].samples + 100.0);
-    const auto fires_for = [&](const std::vector<size_t>& clause) { return fires(clause, image); };
-    score += trust * (calibrated(holders[i], kept[i], threshold, fires_for) - 0.5);
-    weight += trust;
+    double opinion = calibrated(holder.bank, std::min(kept[i], holder.pairs()), threshold, fires_for) - 0.5;
+    if (kept[i] > holder.pairs())
+      opinion += 0.1 * strangeness(holder.familiar, 2 * (kept[i] - holder.pairs()), threshold, fires_for);
+    score += holder.trust() * opinion;
+    weight += holder.trust();
   }
   return score / weight;
+}
+
+std::vector<size_t> random_clause(RandomStream& random) {
+  std::vector<size_t> literals;
+  for (size_t literal = 0; literal < kLiterals; ++literal) {
+    if (random.below(5) == 0) literals.push_back(literal);
+  }
+  return literals;
 }
 
 Bank random_bank(uint16_t label, size_t clauses, RandomStream& random) {
@@ -116,15 +153,24 @@ Bank random_bank(uint16_t label, size_t clauses, RandomStream& random) {
   bank.samples = 1 + random.below(900);
   for (size_t i = 0; i < clauses; ++i) {
     bank.weights.push_back(1 + static_cast<int32_t>(random.below(40)));
-    std::vector<size_t> literals;
-    for (size_t literal = 0; literal < kLiterals; ++literal) {
-      if (random.below(5) == 0) literals.push_back(literal);
-    }
-    bank.clauses.push_back(literals);
+    bank.clauses.push_back(random_clause(random));
   }
   bank.positive_mean = static_cast<float>(5 + 30 * random.uniform());
   bank.negative_mean = static_cast<float>(-20 * random.uniform());
+  bank.hardest_excess = static_cast<float>(8 * random.uniform());
   return bank;
+}
+
+// As many as a client sends beside banks of `clauses`, none of them empty.
+Familiar random_familiar(size_t clauses, RandomStream& random) {
+  Familiar familiar;
+  for (size_t i = 0; i < clauses / 4; ++i) {
+    familiar.weights.push_back(1 + static_cast<int32_t>(random.below(40)));
+    familiar.clauses.push_back(random_clause(random));
+    if (familiar.clauses.back().empty()) familiar.clauses.back() = {random.below(kLiterals)};
+  }
+  familiar.mean = static_cast<float>(40 * random.uniform());
+  return familiar;
 }
 
 TEST(FedtmBankTest, FoldedScoreIsTheFormula) {
@@ -133,12 +179,12 @@ TEST(FedtmBankTest, FoldedScoreIsTheFormula) {
     constexpr size_t kClauses = 12;
     // Client i lacks class i: every class has three holders of four.
     Clients clients(4);
-    std::map<uint16_t, std::vector<Bank>> holders;
+    std::map<uint16_t, std::vector<Holder>> holders;
     for (size_t client = 0; client < clients.size(); ++client) {
       for (uint16_t label = 0; label < 4; ++label) {
         if (label == client) continue;
         clients[client].push_back(random_bank(label, kClauses, random));
-        holders[label].push_back(clients[client].back());
+        holders[label].push_back({clients[client].back()});
       }
     }
     const int models = 1 + static_cast<int>(seed % 3);
@@ -150,8 +196,9 @@ TEST(FedtmBankTest, FoldedScoreIsTheFormula) {
     const auto images = hand_made::all_images(kWidth);
     for (size_t i = 0; i < images.size(); ++i) {
       for (uint16_t label = 0; label < 4; ++label) {
+        const auto fires_for = [&](const std::vector<size_t>& clause) { return fires(clause, images[i]); };
         EXPECT_NEAR(scores[i * 4 + label],
-                    naive_score(holders[label], models * kClauses, threshold, images[i]), 1e-5);
+                    naive_score(holders[label], models * kClauses, threshold, fires_for), 1e-5);
       }
     }
   }
@@ -182,33 +229,29 @@ bool fires_somewhere(const std::vector<size_t>& literals, const std::vector<int>
   return false;
 }
 
+// What a client says of one machine.
+struct Said {
+  std::vector<Bank> banks;
+  Familiar familiar;
+};
+
 // The unfolded form: every holder's own pruned bank, its sum put into the common unit, and the trusted mean
 // over the holders, each step as docs/methods/fedtm-bank.md has it and none of it folded.
-double unfolded_score(const Machine& machine, const Clients& clients, uint16_t label,
+double unfolded_score(const Machine& machine, double models, const std::vector<Said>& clients, uint16_t label,
                       const std::vector<int>& image) {
-  std::vector<Bank> taught;
-  std::vector<Bank> alone;
-  for (const std::vector<Bank>& banks : clients) {
-    for (const Bank& bank : banks) {
+  std::vector<Holder> taught;
+  std::vector<Holder> alone;
+  for (const Said& said : clients) {
+    for (const Bank& bank : said.banks) {
       if (bank.label != label || bank.positive_mean <= bank.negative_mean) continue;
-      (banks.size() > 1 ? taught : alone).push_back(bank);
+      (said.banks.size() > 1 ? taught : alone).push_back({bank, said.familiar});
     }
   }
-  const std::vector<Bank>& holders = taught.empty() ? alone : taught;
-  const auto budget = static_cast<size_t>(machine.models * static_cast<double>(machine.clauses));
-  const std::vector<size_t> kept = shares(holders, budget / 2);
-  double trust = 0;
-  double score = 0;
-  for (size_t i = 0; i < holders.size(); ++i) {
-    if (kept[i] == 0) continue;
-    const double weight = holders[i].samples / (holders[i].samples + 100.0);
-    const auto fires_for = [&](const std::vector<size_t>& clause) {
-      return fires_somewhere(clause, image, machine.patch);
-    };
-    score += weight * (calibrated(holders[i], kept[i], machine.threshold, fires_for) - 0.5);
-    trust += weight;
-  }
-  return score / trust;
+  const auto fires_for = [&](const std::vector<size_t>& clause) {
+    return fires_somewhere(clause, image, machine.patch);
+  };
+  const auto budget = static_cast<size_t>(models * static_cast<double>(machine.clauses));
+  return naive_score(taught.empty() ? alone : taught, budget, machine.threshold, fires_for);
 }
 
 std::string recipe_of(const std::vector<Machine>& machines) {
@@ -223,11 +266,26 @@ std::string recipe_of(const std::vector<Machine>& machines) {
   return text + "[method]\nname = \"fedtm-bank\"\nserver_models = " + models + "\n";
 }
 
-// One upload of a client that has a list of banks for each machine.
-State upload_of_all(const std::vector<Machine>& machines, const std::vector<std::vector<Bank>>& banks) {
+PatchShape shape_of(const Machine& machine) {
+  return {1, kWidth, 1, 1, machine.patch};
+}
+
+// The number of machines of every kind that has the bytes of these: a clause takes four and a bit a literal.
+double even_models(const std::vector<Machine>& machines) {
+  double bytes = 0;
+  double one_of_each = 0;
+  for (const Machine& machine : machines) {
+    const double clause = 4 + std::ceil(static_cast<double>(shape_of(machine).literals()) / 8);
+    bytes += machine.models * static_cast<double>(machine.clauses) * clause;
+    one_of_each += static_cast<double>(machine.clauses) * clause;
+  }
+  return bytes / one_of_each;
+}
+
+// One upload of a client that has something to say for each machine.
+State upload_of_all(const std::vector<Machine>& machines, const std::vector<Said>& said) {
   const auto upload_by = [&](size_t s) {
-    const PatchShape shape = {1, kWidth, 1, 1, machines[s].patch};
-    return upload_of(banks[s], clause_layout(shape, {}));
+    return upload_of(said[s].banks, clause_layout(shape_of(machines[s]), {}), said[s].familiar);
   };
   State upload = upload_by(0);
   for (size_t s = 1; s < machines.size(); ++s) {
@@ -243,10 +301,12 @@ State upload_of_all(const std::vector<Machine>& machines, const std::vector<std:
 
 // Five classes. Client i lacks class i; the last one has seen nothing but class 0. Some banks cannot tell
 // their class from others. All machines of a client have seen the same samples.
-std::vector<Clients> random_federation(const std::vector<Machine>& machines, uint64_t seed) {
+std::vector<std::vector<Said>> random_federation(const std::vector<Machine>& machines, uint64_t seed) {
   RandomStream random({seed, "unfolded"});
-  std::vector<Clients> by_machine(machines.size(), Clients(6));
+  std::vector<std::vector<Said>> by_machine(machines.size(), std::vector<Said>(6));
   for (size_t client = 0; client < 6; ++client) {
+    for (size_t s = 0; s < machines.size(); ++s)
+      by_machine[s][client].familiar = random_familiar(machines[s].clauses, random);
     for (uint16_t label = 0; label < 5; ++label) {
       if (client < 5 ? label == client : label != 0) continue;
       const uint32_t samples = 1 + random.below(900);
@@ -254,7 +314,7 @@ std::vector<Clients> random_federation(const std::vector<Machine>& machines, uin
         Bank bank = random_bank(label, machines[s].clauses, random);
         bank.samples = samples;
         if (client % 4 == 2 && random.below(3) == 0) bank.positive_mean = bank.negative_mean - 1;
-        by_machine[s][client].push_back(bank);
+        by_machine[s][client].banks.push_back(bank);
       }
     }
   }
@@ -281,11 +341,11 @@ TEST(FedtmBankTest, FoldedEqualsUnfoldedWithinItsRounding) {
   size_t samples = 0;
   for (uint64_t seed = 0; seed < 8; ++seed) {
     for (const std::vector<Machine>& machines : models) {
-      const std::vector<Clients> banks = random_federation(machines, seed);
+      const std::vector<std::vector<Said>> said = random_federation(machines, seed);
       std::vector<State> uploads;
       for (size_t client = 0; client < 6; ++client) {
-        std::vector<std::vector<Bank>> own;
-        for (const Clients& clients : banks) own.push_back(clients[client]);
+        std::vector<Said> own;
+        for (const std::vector<Said>& of_machine : said) own.push_back(of_machine[client]);
         uploads.push_back(upload_of_all(machines, own));
       }
       const auto method = hand_made::method_of(recipe_of(machines), hand_made::images(kWidth, 5));
@@ -301,7 +361,8 @@ TEST(FedtmBankTest, FoldedEqualsUnfoldedWithinItsRounding) {
         for (uint16_t label = 0; label < 5; ++label) {
           double own_bound = 0;
           for (size_t s = 0; s < machines.size(); ++s) {
-            const double score = unfolded_score(machines[s], banks[s], label, images[i]);
+            const double score =
+                unfolded_score(machines[s], even_models(machines), said[s], label, images[i]);
             unfolded[label] += score;
             own_bound += rounding_bound(model->members()[s], score);
           }
@@ -356,6 +417,47 @@ TEST(FedtmBankTest, ScoreByHand) {
   EXPECT_NEAR(score(3), 0.4 * (1.0 - 0.5) + 0.6 * (1.25 - 0.5), 1e-6);
 }
 
+// Once a bank is whole, what is left of the room goes to familiar clauses. A holder that knows pixel 2, or
+// pixel 3 with twice the weight, and on average half of what both weigh together: where neither is there, a
+// fifth is lost.
+TEST(FedtmBankTest, FamiliarSamplesByHand) {
+  const auto bank = [](uint16_t label, size_t literal) {
+    return Bank{.label = label,
+                .samples = 100,
+                .weights = std::vector<int32_t>(8, 5),
+                .clauses = {{literal}, {}, {literal}, {}, {}, {}, {}, {}},
+                .positive_mean = 10};
+  };
+  const Familiar familiar{.weights = {20, 10}, .clauses = {{3}, {2}}, .mean = 15};
+  const std::vector<State> uploads = {upload_of({bank(0, 0), bank(1, 1)}, kLiterals, familiar)};
+  const auto scores = [&](int models) {
+    const auto method = hand_made::method_of(recipe(8, models), hand_made::images(kWidth, 3));
+    return all_scores(*hand_made::fuse(*method->make_server(), uploads));
+  };
+  const std::vector<float> roomy = scores(2);
+  const auto score = [&](size_t image) { return roomy[3 * image]; };  // bit i of the image: pixel i
+  EXPECT_NEAR(score(1), 0.5 - 0.1, 1e-6);
+  EXPECT_NEAR(score(1 + 4), 0.5 + 0.1 * (10.0 / 15 - 1), 1e-6);
+  EXPECT_NEAR(score(1 + 8), 0.5 + 0.1 * (20.0 / 15 - 1), 1e-6);
+  EXPECT_NEAR(score(4 + 8), -0.5 + 0.1 * (30.0 / 15 - 1), 1e-6);
+  EXPECT_NEAR(scores(1)[3 * 1], 0.5, 1e-6);  // no room for them
+}
+
+// 0 is said of the class that a holder tells apart worst, not of its others on average.
+TEST(FedtmBankTest, TheHardestClassIsTheOther) {
+  const Bank other{.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{3}, {}}};
+  const Bank bank{.label = 0,
+                  .samples = 100,
+                  .weights = {10, 4},
+                  .clauses = {{0}, {1}},
+                  .positive_mean = 10,
+                  .negative_mean = -4,
+                  .hardest_excess = 6};
+  const std::vector<float> scores = all_scores(*fold({{bank, other}}, 2, 1));
+  EXPECT_NEAR(scores[2 * 1], (10.0 - 2) / 8 - 0.5, 1e-6);
+  EXPECT_NEAR(scores[2 * 2], (-4.0 - 2) / 8 - 0.5, 1e-6);
+}
+
 // Three holders, six clauses, one model: one clause of each polarity for each.
 TEST(FedtmBankTest, PruningKeepsTheHeaviestOfEachPolarity) {
   const Bank bank{
@@ -370,10 +472,10 @@ TEST(FedtmBankTest, PruningKeepsTheHeaviestOfEachPolarity) {
     EXPECT_THAT(literals_of(member, 0, 2 * holder), ElementsAre(2));
     EXPECT_THAT(literals_of(member, 0, 2 * holder + 1), ElementsAre(1));
   }
-  // 7 of 17 are left for, 9 of 17 against: T, which is 1, shrinks to 8 / 17 and is more than mu+ times 7
-  // / 17.
-  EXPECT_NEAR(member.weights[0] / member.scale, 7.0 / 3 * 17 / 8, 1e-5);
-  EXPECT_NEAR(member.weights[1] / member.scale, -9.0 / 3 * 17 / 8, 1e-5);
+  // What is left for, 7 of 3, 7 and 7 to the power of 3/2, is 0.43849; against, 9 of 9 and 8, 0.54405. T,
+  // which is 1, shrinks to their mean and is more than mu+ times 0.43849.
+  EXPECT_NEAR(member.weights[0] / member.scale, 7.0 / 3 / 0.49127, 1e-4);
+  EXPECT_NEAR(member.weights[1] / member.scale, -9.0 / 3 / 0.49127, 1e-4);
   // Alone it has room for all: the five that are not empty.
   const auto one = fold({{bank, other}}, 2, 1);
   EXPECT_EQ(one->members()[0].clauses, 5u);

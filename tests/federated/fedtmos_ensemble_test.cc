@@ -133,9 +133,10 @@ TEST(FedtmosEnsembleTest, Composite) {
   // A patch of one pixel in a row of two: one position bit and one pixel, four literals.
   const PatchShape one = {.height = 1, .width = 2, .planes = 1, .patch_height = 1, .patch_width = 1};
   add_clauses(clause_layout(one, {}), {BitMatrix(2, 4), {1, 2}}, "0.clauses", &upload);
-  upload.add("0.calibration", {1, 2}, std::vector<float>{1, 0});
+  upload.add("0.calibration", {1, 3}, std::vector<float>{1, 0, 0});
   add_clauses(hand_made::flat_layout(4), {BitMatrix(4, 4), {3, 4, 5, 6}}, "1.clauses", &upload);
-  upload.add("1.calibration", {1, 2}, std::vector<float>{1, 0});
+  upload.add("1.calibration", {1, 3}, std::vector<float>{1, 0, 0});
+  hand_made::add_familiar({}, 4, hand_made::flat_layout(4), "1", &upload);
   const auto model = hand_made::fuse(*method->make_server(), {upload, upload});
   ASSERT_EQ(model->members().size(), 4u);
   EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(1, -2));

@@ -26,6 +26,14 @@ struct Bank {
   std::vector<std::vector<size_t>> clauses;
   float positive_mean = 1;
   float negative_mean = 0;
+  float hardest_excess = 0;  // by which the mean over the hardest class exceeds negative_mean
+};
+
+// A client's familiar clauses; those that are not given are empty, and say nothing.
+struct Familiar {
+  std::vector<int32_t> weights;
+  std::vector<std::vector<size_t>> clauses;
+  float mean = 0;
 };
 
 // Of an image of one row whose pixels are bits.
@@ -34,8 +42,24 @@ inline ClauseLayout flat_layout(size_t literals) {
       {.height = 1, .width = literals / 2, .planes = 1, .patch_height = 1, .patch_width = literals / 2}, {});
 }
 
+inline void include(const std::vector<size_t>& literals, size_t row, BitMatrix* actions) {
+  for (const size_t literal : literals) actions->set(row, literal, true);
+}
+
+// Familiar clauses of a specialist whose banks have so many clauses, as an upload carries them.
+inline void add_familiar(const Familiar& familiar, size_t clauses, const ClauseLayout& layout,
+                         const std::string& specialist, State* upload) {
+  if (clauses < 4) return;
+  WeightedClauses sent{BitMatrix(clauses / 4, layout.literals()), familiar.weights};
+  sent.weights.resize(clauses / 4, 1);
+  for (size_t i = 0; i < familiar.clauses.size(); ++i) include(familiar.clauses[i], i, &sent.actions);
+  add_clauses(layout, sent, specialist + ".familiar", upload);
+  upload->add(specialist + ".familiar_mean", {1}, std::vector<float>{familiar.mean});
+}
+
 // The upload of one client with one machine; every bank has as many clauses.
-inline State upload_of(const std::vector<Bank>& banks, const ClauseLayout& layout) {
+inline State upload_of(const std::vector<Bank>& banks, const ClauseLayout& layout,
+                       const Familiar& familiar = {}) {
   std::vector<uint16_t> classes;
   std::vector<uint32_t> samples;
   std::vector<int32_t> weights;
@@ -46,22 +70,23 @@ inline State upload_of(const std::vector<Bank>& banks, const ClauseLayout& layou
     classes.push_back(banks[i].label);
     samples.push_back(banks[i].samples);
     weights.insert(weights.end(), banks[i].weights.begin(), banks[i].weights.end());
-    calibration.insert(calibration.end(), {banks[i].positive_mean, banks[i].negative_mean});
-    for (size_t clause = 0; clause < banks[i].clauses.size(); ++clause) {
-      for (const size_t literal : banks[i].clauses[clause]) actions.set(i * clauses + clause, literal, true);
-    }
+    calibration.insert(calibration.end(), {banks[i].positive_mean, banks[i].negative_mean,
+                                           banks[i].negative_mean + banks[i].hardest_excess});
+    for (size_t clause = 0; clause < banks[i].clauses.size(); ++clause)
+      include(banks[i].clauses[clause], i * clauses + clause, &actions);
   }
   State state;
   state.add("classes", {classes.size()}, classes);
   state.add("samples", {samples.size()}, samples);
   add_clauses(layout, {actions, weights}, "0.clauses", &state);
-  state.add("0.calibration", {banks.size(), 2}, calibration);
+  state.add("0.calibration", {banks.size(), 3}, calibration);
+  add_familiar(familiar, clauses, layout, "0", &state);
   return state;
 }
 
 // The same for a flat machine of `literals` literals.
-inline State upload_of(const std::vector<Bank>& banks, size_t literals) {
-  return upload_of(banks, flat_layout(literals));
+inline State upload_of(const std::vector<Bank>& banks, size_t literals, const Familiar& familiar = {}) {
+  return upload_of(banks, flat_layout(literals), familiar);
 }
 
 // Images of one row; a pixel of 255 is a one, of 0 a zero.

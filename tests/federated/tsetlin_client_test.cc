@@ -19,7 +19,10 @@ constexpr size_t kWidth = 3;
 constexpr const char* kText = "[model]\nname = \"tm\"\nclauses = 4\nthreshold = 15\n[client]\nepochs = 3\n";
 
 TsetlinRecipe recipe() {
-  return read_tsetlin_recipe({Config::parse(kText, "recipe.toml"), hand_made::images(kWidth, 3), 0});
+  TsetlinRecipe recipe =
+      read_tsetlin_recipe({Config::parse(kText, "recipe.toml"), hand_made::images(kWidth, 3), 0});
+  recipe.sends_familiar = true;
+  return recipe;
 }
 
 BitMatrix actions_of(const std::vector<uint64_t>& clauses) {
@@ -34,9 +37,12 @@ struct Message {
   std::vector<uint32_t> samples = {5, 7};
   std::vector<uint64_t> clauses = {1, 2, 4, 8, 16, 32, 63, 0};
   std::vector<int32_t> weights = {1, 2, 3, 4, 5, 6, 7, 1 << 24};
-  std::vector<uint64_t> calibration_shape = {2, 2};
-  std::vector<float> calibration = {1.5, -2.5, 3.5, 0};
+  std::vector<uint64_t> calibration_shape = {2, 3};
+  std::vector<float> calibration = {1.5, -2.5, -1.5, 3.5, 0, 1};
   std::function<void(Bytes&)> damage = [](Bytes&) {};  // to the coded clauses
+  std::vector<uint64_t> familiar = {5};
+  std::vector<int32_t> familiar_weights = {30};
+  float familiar_mean = 12.5;
 
   State state() const {
     State state;
@@ -46,6 +52,9 @@ struct Message {
     damage(coded);
     state.add("0.clauses", {coded.size()}, coded);
     state.add("0.calibration", calibration_shape, calibration);
+    add_clauses(hand_made::flat_layout(2 * kWidth), {actions_of(familiar), familiar_weights}, "0.familiar",
+                &state);
+    state.add("0.familiar_mean", {1}, std::vector<float>{familiar_mean});
     return state;
   }
 };
@@ -61,21 +70,33 @@ TEST(TsetlinClientTest, ReadsAGoodUpload) {
   EXPECT_THAT(second.weights, ElementsAre(5, 6, 7, 1 << 24));
   EXPECT_EQ(second.positive_mean, 3.5f);
   EXPECT_EQ(second.negative_mean, 0.0f);
+  EXPECT_EQ(second.hardest_mean, 1.0f);
   EXPECT_TRUE(second.actions.get(0, 4));
   EXPECT_FALSE(second.actions.get(0, 5));
   EXPECT_TRUE(second.actions.get(1, 5));
   for (size_t literal = 0; literal < 6; ++literal) EXPECT_TRUE(second.actions.get(2, literal));
   EXPECT_EQ(second.actions.row(3)[0], 0u);
+  ASSERT_EQ(upload.familiar.size(), 1u);
+  EXPECT_THAT(upload.familiar[0].clauses.weights, ElementsAre(30));
+  EXPECT_EQ(upload.familiar[0].clauses.actions.row(0)[0], 5u);
+  EXPECT_EQ(upload.familiar[0].mean, 12.5f);
+}
+
+TEST(TsetlinClientTest, EmptyFamiliarClausesSayNothing) {
+  Message message;
+  message.familiar = {0};
+  EXPECT_TRUE(read_upload(message.state(), recipe()).familiar[0].clauses.weights.empty());
 }
 
 // A server that trusts less: weights and samples have a bound, and nobody tells classes apart by less than T.
 TEST(TsetlinClientTest, ClippedVotes) {
   const Config config =
       Config::parse(std::string(kText) + "[federation]\nmost_votes = 4\nmost_samples = 6\n", "recipe.toml");
-  const TsetlinRecipe careful = read_tsetlin_recipe({config, hand_made::images(kWidth, 3), 0});
+  TsetlinRecipe careful = read_tsetlin_recipe({config, hand_made::images(kWidth, 3), 0});
+  careful.sends_familiar = true;
   const auto threshold = static_cast<float>(careful.specialists[0].options.threshold);
   Message message;
-  message.calibration = {1.5, -2.5, 0.5, 1};
+  message.calibration = {1.5, -2.5, 0, 0.5, 1, 2};
   const TsetlinUpload upload = read_upload(message.state(), careful);
   EXPECT_THAT(upload.samples, ElementsAre(5, 6));
   EXPECT_THAT(upload.banks[0][0].weights, ElementsAre(1, 2, 3, 4));
@@ -84,7 +105,8 @@ TEST(TsetlinClientTest, ClippedVotes) {
   EXPECT_EQ(upload.banks[0][0].negative_mean, -2.5f);
   EXPECT_EQ(upload.banks[0][1].positive_mean, 0.5f);  // it never told them apart, and still does not
   EXPECT_EQ(upload.banks[0][1].negative_mean, threshold);
-  message.calibration = {2 * threshold, -threshold, 5 * threshold, 0};
+  EXPECT_THAT(upload.familiar[0].clauses.weights, ElementsAre(4));
+  message.calibration = {2 * threshold, -threshold, 0, 5 * threshold, 0, 0};
   EXPECT_EQ(read_upload(message.state(), careful).banks[0][0].positive_mean, 2 * threshold);
 }
 
@@ -169,7 +191,19 @@ const Spoiler kSpoilers[] = {
     {"Infinite", [](Message& m) { m.calibration[2] = -std::numeric_limits<float>::infinity(); },
      "'0.calibration'"},
     {"MoreThanAnySum", [](Message& m) { m.calibration[0] = 3e38f; }, "'0.calibration'"},
-    {"CalibrationOfAnotherShape", [](Message& m) { m.calibration_shape = {4}; }, "'0.calibration'"},
+    {"CalibrationOfAnotherShape", [](Message& m) { m.calibration_shape = {6}; }, "'0.calibration'"},
+    {"FamiliarClausesTooMany",
+     [](Message& m) {
+       m.familiar = {1, 2};
+       m.familiar_weights = {1, 1};
+     },
+     "'0.familiar'"},
+    {"HugeFamiliarWeight", [](Message& m) { m.familiar_weights = {(1 << 24) + 1}; },
+     "'0.familiar': found weight 16777217 of clause 0, expected at most 16777216"},
+    {"FamiliarMeanBelowZero", [](Message& m) { m.familiar_mean = -1; }, "'0.familiar_mean'"},
+    {"FamiliarMeanNotANumber", [](Message& m) { m.familiar_mean = std::numeric_limits<float>::quiet_NaN(); },
+     "'0.familiar_mean'"},
+    {"FamiliarMeanMoreThanAnySum", [](Message& m) { m.familiar_mean = 3e38f; }, "'0.familiar_mean'"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Spoilt, BadUploadTest, testing::ValuesIn(kSpoilers),
@@ -234,34 +268,100 @@ ClientContext context(uint32_t client) {
   return {RandomStream({1, "client", 1, client}), {}, {}, {}};
 }
 
+bool fires_for(uint64_t clause, std::span<const uint8_t> pixels) {
+  std::vector<size_t> literals;
+  for (size_t literal = 0; literal < 2 * kWidth; ++literal) {
+    if (clause >> literal & 1) literals.push_back(literal);
+  }
+  std::vector<int> image;
+  for (const uint8_t pixel : pixels) image.push_back(pixel > 75);
+  return hand_made::fires(literals, image);
+}
+
+// Two of three classes are seen, or all of them: class 1 in every seventh sample.
 TEST(TsetlinClientTest, CalibrationIsTheMeanClassSum) {
-  const Dataset data = samples(60);
-  const TsetlinUpload upload = read_upload(train(data, context(0)), recipe());
-  EXPECT_THAT(upload.classes, ElementsAre(0, 2));
-  EXPECT_THAT(upload.samples, ElementsAre(20, 40));
   bool moved = false;
-  for (size_t k = 0; k < 2; ++k) {
-    const ClassBank& bank = upload.banks[0][k];
-    double sums[2] = {0, 0};
-    for (size_t i = 0; i < data.size(); ++i) {
-      std::vector<int> image;
-      for (const uint8_t pixel : data.image(i)) image.push_back(pixel > 75);
-      for (size_t clause = 0; clause < bank.weights.size(); ++clause) {
-        std::vector<size_t> literals;
-        for (size_t literal = 0; literal < 6; ++literal) {
-          if (bank.actions.get(clause, literal)) literals.push_back(literal);
+  bool harder = false;
+  for (const bool all : {false, true}) {
+    Dataset data = samples(60);
+    for (size_t i = 0; all && i < data.size(); i += 7) data.labels[i] = 1;
+    const TsetlinUpload upload = read_upload(train(data, context(0)), recipe());
+    ASSERT_EQ(upload.classes.size(), all ? 3u : 2u);
+    for (size_t k = 0; k < upload.classes.size(); ++k) {
+      const ClassBank& bank = upload.banks[0][k];
+      std::vector<double> sums(3);
+      std::vector<double> counts(3);
+      for (size_t i = 0; i < data.size(); ++i) {
+        ++counts[data.labels[i]];
+        for (size_t clause = 0; clause < bank.weights.size(); ++clause) {
+          if (fires_for(bank.actions.row(clause)[0], data.image(i)))
+            sums[data.labels[i]] += (clause % 2 == 0 ? 1 : -1) * bank.weights[clause];
         }
-        if (!hand_made::fires(literals, image)) continue;
-        sums[data.labels[i] == upload.classes[k] ? 0 : 1] +=
-            (clause % 2 == 0 ? 1 : -1) * bank.weights[clause];
       }
+      const size_t own = upload.classes[k];
+      EXPECT_EQ(upload.samples[k], counts[own]);
+      EXPECT_FLOAT_EQ(bank.positive_mean, static_cast<float>(sums[own] / counts[own]));
+      const double negative = (sums[0] + sums[1] + sums[2] - sums[own]) / (60 - counts[own]);
+      EXPECT_FLOAT_EQ(bank.negative_mean, static_cast<float>(negative));
+      double hardest = negative;
+      for (size_t other = 0; other < 3; ++other) {
+        if (other == own || counts[other] == 0) continue;
+        const double trust = counts[other] / (counts[other] + 100);
+        hardest = std::max(hardest, negative + trust * (sums[other] / counts[other] - negative));
+      }
+      EXPECT_FLOAT_EQ(bank.hardest_mean, static_cast<float>(hardest));
+      moved |= bank.positive_mean > bank.negative_mean;
+      harder |= bank.hardest_mean > bank.negative_mean;
     }
-    const double own = upload.samples[k];
-    EXPECT_FLOAT_EQ(bank.positive_mean, static_cast<float>(sums[0] / own));
-    EXPECT_FLOAT_EQ(bank.negative_mean, static_cast<float>(sums[1] / (60 - own)));
-    moved |= bank.positive_mean > bank.negative_mean;
   }
   EXPECT_TRUE(moved);  // it did learn something to calibrate
+  EXPECT_TRUE(harder);
+}
+
+// The clauses against the first class that was not seen, as a machine that is trained here has them.
+TEST(TsetlinClientTest, FamiliarClausesAreThoseAgainstAnUnseenClass) {
+  const Dataset data = samples(60);
+  TsetlinRecipe larger = recipe();
+  larger.specialists[0].options.clauses = 12;
+  const TsetlinUpload upload =
+      read_upload(make_tsetlin_client(larger)->train(State(), data, context(0)), larger);
+  const SpecialistSpec& spec = larger.specialists[0];
+  TsetlinMachine machine(spec.options, spec.shape(data), 3);
+  const BitImages images = booleanize(spec.booleanizer, data);
+  for (uint32_t epoch = 0; epoch < 3; ++epoch)
+    machine.train_epoch(images, data.labels, context(0).random.substream(0).substream(epoch));
+  BitMatrix actions = machine.actions();
+  reduce_clauses(hand_made::flat_layout(2 * kWidth), &actions);
+  std::vector<std::pair<int32_t, uint64_t>> against;  // of class 1: weight, literals
+  for (size_t row = 12 + 1; row < 24; row += 2) {
+    if (actions.row(row)[0] != 0) against.push_back({machine.weights()[row], actions.row(row)[0]});
+  }
+  std::stable_sort(against.begin(), against.end(), [](auto& a, auto& b) { return a.first > b.first; });
+  against.resize(std::min<size_t>(against.size(), 3));
+  const FamiliarClauses& familiar = upload.familiar[0];
+  ASSERT_EQ(familiar.clauses.weights.size(), against.size());
+  ASSERT_FALSE(against.empty());
+  double sum = 0;
+  for (size_t i = 0; i < against.size(); ++i) {
+    EXPECT_EQ(familiar.clauses.weights[i], against[i].first);
+    EXPECT_EQ(familiar.clauses.actions.row(i)[0], against[i].second);
+    for (size_t sample = 0; sample < data.size(); ++sample) {
+      if (fires_for(against[i].second, data.image(sample))) sum += against[i].first;
+    }
+  }
+  EXPECT_GT(sum, 0);
+  EXPECT_FLOAT_EQ(familiar.mean, static_cast<float>(sum / 60));
+}
+
+TEST(TsetlinClientTest, WhoHasSeenAllClassesIsAskedForNoFamiliarClauses) {
+  Dataset data = samples(60);
+  for (size_t i = 0; i < data.size(); i += 7) data.labels[i] = 1;
+  const State upload = train(data, context(0));
+  EXPECT_FALSE(upload.has("0.familiar"));
+  EXPECT_TRUE(read_upload(upload, recipe()).familiar[0].clauses.weights.empty());
+  TsetlinRecipe without = recipe();
+  without.sends_familiar = false;
+  EXPECT_FALSE(make_tsetlin_client(without)->train(State(), samples(60), context(0)).has("0.familiar"));
 }
 
 TEST(TsetlinClientTest, WithoutNegativesTheirMeanIsZero) {

@@ -1,8 +1,9 @@
 // Calibrated clause banks, our own one-shot aggregation; docs/methods/fedtm-bank.md derives it. A class's
 // score is the weighted mean over its holders of
-//     (sum - mu-) / max(mu+ - mu-, T) - 1/2,        weight n / (n + 100),
-// where mu+ and mu- are the holder's own mean class sums over its samples of the class and over the
-// others, each in the proportion that pruning left of them. It is linear in the clauses' outputs, so all
+//     (sum - mu-) / max(mu+ - mu-, T) - 1/2 + (familiar / mu - 1) / 10,       weight n / (n + 100),
+// where mu+ and mu- are the holder's own mean class sums over its samples of the class and over those of the
+// class that it tells apart worst, familiar is the sum of its familiar clauses and mu their mean over all its
+// samples, each in the proportion that pruning left of them. It is linear in the clauses' outputs, so all
 // holders' banks fold into one machine with a bias.
 
 #include <algorithm>
@@ -16,7 +17,7 @@
 namespace bitfed {
 namespace {
 
-constexpr double kPriorSamples = 100;
+constexpr double kFamiliarity = 0.1;  // what a sample unlike any of a holder's own loses at the most
 constexpr double kLeastModels = 1.0 / 64;
 
 // One client that has seen the class.
@@ -24,8 +25,11 @@ struct Holder {
   uint32_t samples;
   bool calibrated;  // it has seen other classes too, and tells them from this one
   const ClassBank* bank;
+  const FamiliarClauses* familiar;
 
-  double trust() const { return samples / (samples + kPriorSamples); }
+  size_t pairs() const { return bank->weights.size() / 2; }
+  size_t familiar_pairs() const { return familiar->clauses.weights.size() / 2; }
+  double trust() const { return trust_of(samples); }
 };
 
 // A clause before its weight is made an integer.
@@ -47,7 +51,7 @@ std::vector<Holder> holders_of(const Uploads& uploads, size_t specialist, uint16
     const auto i = static_cast<size_t>(found - upload.classes.begin());
     const ClassBank& bank = upload.banks[specialist][i];
     if (bank.positive_mean <= bank.negative_mean) continue;
-    holders.push_back({upload.samples[i], upload.classes.size() > 1, &bank});
+    holders.push_back({upload.samples[i], upload.classes.size() > 1, &bank, &upload.familiar[specialist]});
   }
   // A holder that knows nothing else cannot tell the class from others; it speaks only if nobody else does.
   if (std::any_of(holders.begin(), holders.end(), [](const Holder& holder) { return holder.calibrated; })) {
@@ -56,18 +60,9 @@ std::vector<Holder> holders_of(const Uploads& uploads, size_t specialist, uint16
   return holders;
 }
 
-// The heaviest non-empty clauses of one polarity, at most `count`, the lower index among equals.
-std::vector<size_t> heaviest(const ClassBank& bank, size_t polarity, size_t count) {
-  std::vector<size_t> clauses;
-  for (size_t clause = polarity; clause < bank.weights.size(); clause += 2) {
-    const uint64_t* row = bank.actions.row(clause);
-    if (std::any_of(row, row + bank.actions.stride(), [](uint64_t word) { return word != 0; }))
-      clauses.push_back(clause);
-  }
-  std::stable_sort(clauses.begin(), clauses.end(),
-                   [&](size_t a, size_t b) { return bank.weights[a] > bank.weights[b]; });
-  clauses.resize(std::min(clauses.size(), count));
-  return clauses;
+// What a clause gives to a mean sum, but for a factor: the heavier it is, the more often it fires.
+double part_of_mean(int32_t weight) {
+  return weight * std::sqrt(static_cast<double>(weight));
 }
 
 // A bank cut down to its heaviest clauses, with what its sums are then worth.
@@ -77,40 +72,44 @@ struct PrunedBank {
   double spread = 1;                  // mu+ - mu- of what is left, at least T in the same proportion
 };
 
-// mu+ is made by the clauses that vote for the class, mu- by those against it; each shrinks as the weight of
-// its polarity does. A machine that has learned the class at all tells it from others by more than T, mostly
-// by several times that. One that has not (a single sample, a single epoch) must not be blown up to the
-// common unit: the little it says would drown the others.
+// mu+ is made by the clauses that vote for the class, mu- by those against it; each shrinks with its
+// polarity. A machine that has learned the class at all tells it from others by more than T, mostly by
+// several times that. One that has not (a single sample, a single epoch) must not be blown up to the common
+// unit: the little it says would drown the others.
 PrunedBank prune(const ClassBank& bank, size_t share, double threshold) {
   PrunedBank pruned;
-  std::array<double, 2> left = {1, 1};  // of the weight, by polarity
+  std::array<double, 2> left = {1, 1};  // of the mean sums, by polarity
   for (const size_t polarity : {0u, 1u}) {
+    const std::vector<size_t> clauses = by_weight(bank.actions, bank.weights, polarity);
     double all = 0;
-    for (const size_t clause : heaviest(bank, polarity, bank.weights.size())) all += bank.weights[clause];
     double kept = 0;
-    for (const size_t clause : heaviest(bank, polarity, share)) {
-      const double weight = bank.weights[clause];
-      pruned.clauses.push_back({bank.actions.row(clause), polarity == 0 ? weight : -weight});
-      kept += weight;
+    for (size_t i = 0; i < clauses.size(); ++i) {
+      const int32_t weight = bank.weights[clauses[i]];
+      all += part_of_mean(weight);
+      if (i >= share) continue;
+      kept += part_of_mean(weight);
+      const int32_t votes = polarity == 0 ? weight : -weight;
+      pruned.clauses.push_back({bank.actions.row(clauses[i]), static_cast<double>(votes)});
     }
     if (all > 0) left[polarity] = kept / all;
   }
   const double high = bank.positive_mean * (bank.positive_mean > 0 ? left[0] : left[1]);
-  pruned.low = bank.negative_mean * (bank.negative_mean > 0 ? left[0] : left[1]);
+  pruned.low = bank.hardest_mean * (bank.hardest_mean > 0 ? left[0] : left[1]);
   pruned.spread = std::max(high - pruned.low, threshold * (left[0] + left[1]) / 2);
   return pruned;
 }
 
-// The pairs of clauses, one of each polarity, that each holder keeps: in proportion to its trust, so that one
-// that is hardly heard takes no room from the others. They are given out one by one to whoever then has the
-// most trust a pair, the first among equals; nobody is given more than it has.
+// The pairs of clauses that each holder keeps, one of each polarity or, once its bank is whole, two familiar
+// ones: in proportion to its trust, so that one that is hardly heard takes no room from the others. They are
+// given out one by one to whoever then has the most trust a pair, the first among equals; nobody is given
+// more than it has.
 std::vector<size_t> allot(const std::vector<Holder>& holders, size_t pairs) {
   std::vector<size_t> kept(holders.size());
   for (; pairs > 0; --pairs) {
     size_t next = holders.size();
     double most = 0;
     for (size_t i = 0; i < holders.size(); ++i) {
-      if (kept[i] == holders[i].bank->weights.size() / 2) continue;
+      if (kept[i] == holders[i].pairs() + holders[i].familiar_pairs()) continue;
       const double due = holders[i].trust() / static_cast<double>(kept[i] + 1);
       if (due > most) {
         most = due;
@@ -123,6 +122,23 @@ std::vector<size_t> allot(const std::vector<Holder>& holders, size_t pairs) {
   return kept;
 }
 
+// Adds kFamiliarity (sum / mu - 1) of the first `count` familiar clauses, `part` of it. Those of a machine
+// that has hardly trained are not blown up: once it has, mu is about T or more.
+void fold_familiar(const FamiliarClauses& familiar, size_t count, double threshold, double part,
+                   FoldedClass* folded) {
+  const std::vector<int32_t>& weights = familiar.clauses.weights;
+  double all = 0;
+  double kept = 0;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    all += part_of_mean(weights[i]);
+    if (i < count) kept += part_of_mean(weights[i]);
+  }
+  const double mean = std::max<double>(familiar.mean, threshold / 2) * kept / all;
+  folded->bias -= part * kFamiliarity;
+  for (size_t i = 0; i < count; ++i)
+    folded->clauses.push_back({familiar.clauses.actions.row(i), part * kFamiliarity * weights[i] / mean});
+}
+
 // `budget` clauses for the class.
 FoldedClass fold(const std::vector<Holder>& holders, size_t budget, double threshold) {
   FoldedClass folded;
@@ -133,12 +149,14 @@ FoldedClass fold(const std::vector<Holder>& holders, size_t budget, double thres
   folded.bias = -0.5;
   for (size_t i = 0; i < holders.size(); ++i) {
     if (kept[i] == 0) continue;
+    const double part = holders[i].trust() / trust;
     const PrunedBank pruned = prune(*holders[i].bank, kept[i], threshold);
-    const double factor = holders[i].trust() / trust / pruned.spread;
-    folded.bias -= factor * pruned.low;
+    folded.bias -= part / pruned.spread * pruned.low;
     for (const FoldedClause& clause : pruned.clauses) {
-      folded.clauses.push_back({clause.actions, factor * clause.weight});
+      folded.clauses.push_back({clause.actions, part / pruned.spread * clause.weight});
     }
+    if (kept[i] > holders[i].pairs())
+      fold_familiar(*holders[i].familiar, 2 * (kept[i] - holders[i].pairs()), threshold, part, &folded);
   }
   return folded;
 }
@@ -173,7 +191,8 @@ double integer_scale(const std::vector<FoldedClass>& classes) {
 std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads,
                                          size_t specialist, double models) {
   const MachineOptions& machine = recipe.specialists[specialist].options;
-  const auto budget = static_cast<size_t>(models * static_cast<double>(machine.clauses));
+  // A tenth of a machine of ten clauses is a clause, though not in binary digits.
+  const auto budget = static_cast<size_t>(models * static_cast<double>(machine.clauses) + 1e-9);
   std::vector<FoldedClass> classes;
   for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
     const std::vector<Holder> holders = holders_of(uploads, specialist, static_cast<uint16_t>(label));
@@ -201,11 +220,27 @@ TsetlinMember make_member(const TsetlinRecipe& recipe, size_t specialist,
   return member;
 }
 
+// The same number of machines of each kind that takes as many bytes as these numbers do. FedTMOS wants few of
+// the large ones; banks are pruned to any size, and their kinds do best with equal parts.
+double even_budget(const TsetlinRecipe& recipe, const std::vector<double>& budget) {
+  double bytes = 0;
+  double bytes_of_one = 0;
+  for (size_t s = 0; s < budget.size(); ++s) {
+    const SpecialistSpec& spec = recipe.specialists[s];
+    const size_t clause = 4 + (spec.shape(recipe.prototype).literals() + 7) / 8;
+    const auto machine = static_cast<double>(spec.options.clauses * clause);
+    bytes += budget[s] * machine;
+    bytes_of_one += machine;
+  }
+  return bytes / bytes_of_one;
+}
+
 Fused fuse(const std::vector<double>& budget, const TsetlinRecipe& recipe, const Uploads& uploads) {
+  const double models = even_budget(recipe, budget);
   std::vector<std::vector<FoldedClass>> folded;
   std::vector<bool> spoken_for(recipe.prototype.class_count());
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
-    folded.push_back(fold_specialist(recipe, uploads, s, budget[s]));
+    folded.push_back(fold_specialist(recipe, uploads, s, models));
     for (size_t label = 0; label < spoken_for.size(); ++label) {
       if (!folded[s][label].clauses.empty()) spoken_for[label] = true;
     }

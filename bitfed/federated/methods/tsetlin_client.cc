@@ -6,7 +6,6 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/methods/booleanizer_fit.h"
-#include "bitfed/tsetlin/clause_codec.h"
 #include "bitfed/tsetlin/compiled_clauses.h"
 #include "bitfed/tsetlin/machine.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
@@ -16,6 +15,24 @@ namespace {
 
 std::string calibration_name(size_t specialist) {
   return fmt::format("{}.calibration", specialist);
+}
+
+std::string familiar_name(size_t specialist) {
+  return fmt::format("{}.familiar", specialist);
+}
+
+std::string familiar_mean_name(size_t specialist) {
+  return fmt::format("{}.familiar_mean", specialist);
+}
+
+// FamiliarClauses, if any are sent; half of the clauses against the class.
+size_t familiar_count(const TsetlinRecipe& recipe, size_t specialist) {
+  return recipe.sends_familiar ? recipe.specialists[specialist].options.clauses / 4 : 0;
+}
+
+bool is_empty(const BitMatrix& actions, size_t clause) {
+  const uint64_t* row = actions.row(clause);
+  return std::all_of(row, row + actions.stride(), [](uint64_t word) { return word == 0; });
 }
 
 // Classes with their numbers of samples, those seen.
@@ -29,26 +46,47 @@ void count_classes(const Dataset& samples, std::vector<uint16_t>* classes, std::
   }
 }
 
-// Mean class sums over the samples of each class and over the others, [class][2].
-std::vector<float> calibrate(const TsetlinMachine& machine, const BitImages& images,
-                             const std::vector<uint16_t>& labels) {
+// What one class sums up to on average.
+struct ClassMeans {
+  double positive = 0;
+  double negative = 0;
+  double hardest = 0;
+};
+
+// From the sums of a class over the samples of each class, and their numbers. The hardest class is the one
+// with the highest mean; a class of few samples counts by its trust, the rest of it as the mean of all
+// others.
+ClassMeans means_of(size_t label, const std::vector<int64_t>& totals, const std::vector<int64_t>& counts) {
+  const auto mean = [](int64_t total, int64_t count) {
+    return count == 0 ? 0 : static_cast<double>(total) / static_cast<double>(count);
+  };
+  const int64_t others = std::accumulate(counts.begin(), counts.end(), int64_t{0}) - counts[label];
+  const int64_t total = std::accumulate(totals.begin(), totals.end(), int64_t{0}) - totals[label];
+  ClassMeans means{mean(totals[label], counts[label]), mean(total, others)};
+  means.hardest = means.negative;
+  for (size_t other = 0; other < counts.size(); ++other) {
+    if (other == label || counts[other] == 0) continue;
+    const double away = mean(totals[other], counts[other]) - means.negative;
+    means.hardest =
+        std::max(means.hardest, means.negative + trust_of(static_cast<uint64_t>(counts[other])) * away);
+  }
+  return means;
+}
+
+// The means of every class.
+std::vector<ClassMeans> calibrate(const TsetlinMachine& machine, const BitImages& images,
+                                  const std::vector<uint16_t>& labels) {
   const size_t classes = machine.class_count();
   CompiledClauses clauses(member_of(machine, {}), classes);
   const std::vector<int64_t> sums = class_sums(images, {&clauses}).front();
-  std::vector<int64_t> totals(2 * classes);
-  std::vector<int64_t> counts(2 * classes);
+  std::vector<std::vector<int64_t>> totals(classes, std::vector<int64_t>(classes));  // [class][true class]
+  std::vector<int64_t> counts(classes);
   for (size_t i = 0; i < images.count; ++i) {
-    for (size_t label = 0; label < classes; ++label) {
-      const size_t slot = 2 * label + (labels[i] == label ? 0 : 1);
-      totals[slot] += sums[i * classes + label];
-      ++counts[slot];
-    }
+    ++counts[labels[i]];
+    for (size_t label = 0; label < classes; ++label) totals[label][labels[i]] += sums[i * classes + label];
   }
-  std::vector<float> means(2 * classes);
-  for (size_t slot = 0; slot < means.size(); ++slot) {
-    if (counts[slot] == 0) continue;
-    means[slot] = static_cast<float>(static_cast<double>(totals[slot]) / static_cast<double>(counts[slot]));
-  }
+  std::vector<ClassMeans> means;
+  for (size_t label = 0; label < classes; ++label) means.push_back(means_of(label, totals[label], counts));
   return means;
 }
 
@@ -77,6 +115,41 @@ WeightedClauses clauses_of(const TsetlinMachine& machine, const ClauseLayout& la
   return sent;
 }
 
+// The lowest class that is not among these, ascending ones.
+uint16_t first_unseen(const std::vector<uint16_t>& classes) {
+  uint16_t label = 0;
+  while (label < classes.size() && classes[label] == label) ++label;
+  return label;
+}
+
+// Where fewer clauses are not empty, empty ones fill up.
+WeightedClauses familiar_clauses(const TsetlinMachine& machine, const ClauseLayout& layout, uint16_t unseen,
+                                 size_t count) {
+  const WeightedClauses all = clauses_of(machine, layout, {unseen});
+  std::vector<size_t> chosen = by_weight(all.actions, all.weights, 1);
+  chosen.resize(std::min(chosen.size(), count));
+  WeightedClauses familiar{BitMatrix(count, layout.literals()), std::vector<int32_t>(count, 1)};
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    std::copy_n(all.actions.row(chosen[i]), all.actions.stride(), familiar.actions.row(i));
+    familiar.weights[i] = all.weights[chosen[i]];
+  }
+  return familiar;
+}
+
+// The mean over the images of the weights that fire together.
+float mean_sum(const WeightedClauses& clauses, const PatchShape& shape, const BitImages& images) {
+  TsetlinMember member;
+  member.shape = shape;
+  member.clauses = clauses.weights.size();
+  member.actions = clauses.actions;
+  member.weights = clauses.weights;
+  member.bias = {0};
+  const CompiledClauses compiled(member, 1);
+  const std::vector<int64_t> sums = class_sums(images, {&compiled}).front();
+  const int64_t total = std::accumulate(sums.begin(), sums.end(), int64_t{0});
+  return static_cast<float>(static_cast<double>(total) / static_cast<double>(images.count));
+}
+
 // See TsetlinRecipe::most_votes.
 void clip_votes(int32_t most_votes, int32_t threshold, ClassBank* bank) {
   for (int32_t& weight : bank->weights) weight = std::min(weight, most_votes);
@@ -86,6 +159,24 @@ void clip_votes(int32_t most_votes, int32_t threshold, ClassBank* bank) {
   } else {
     bank->negative_mean = std::max(bank->negative_mean, span);
   }
+}
+
+FamiliarClauses read_familiar(const State& message, size_t specialist, const ClauseLayout& layout,
+                              size_t count, int32_t most_votes) {
+  const auto [actions, weights] = read_clauses(layout, count, familiar_name(specialist), message);
+  const std::string mean_name = familiar_mean_name(specialist);
+  FamiliarClauses familiar{{}, message.values<float>(mean_name, {1})[0]};
+  const float most = static_cast<float>(count) * static_cast<float>(kMaximumWeight);
+  if (!(familiar.mean >= 0 && familiar.mean <= most))
+    throw input_error("tensor '{}': expected a number from 0 to {}", mean_name, most);
+  familiar.clauses.actions = BitMatrix(count, layout.literals());
+  for (size_t i = 0; i < count; ++i) {
+    if (is_empty(actions, i)) continue;
+    std::copy_n(actions.row(i), actions.stride(),
+                familiar.clauses.actions.row(familiar.clauses.weights.size()));
+    familiar.clauses.weights.push_back(most_votes > 0 ? std::min(weights[i], most_votes) : weights[i]);
+  }
+  return familiar;
 }
 
 class TsetlinClient : public ClientHalf {
@@ -127,11 +218,19 @@ class TsetlinClient : public ClientHalf {
       if (context.progress) context.progress(static_cast<double>(index * recipe.epochs + epoch + 1) * share);
     }
     add_clauses(layout, clauses_of(machine, layout, classes), clauses_name(index), upload);
-    const std::vector<float> means = calibrate(machine, images, samples.labels);
+    const std::vector<ClassMeans> means = calibrate(machine, images, samples.labels);
     std::vector<float> calibration;
-    for (const uint16_t label : classes)
-      calibration.insert(calibration.end(), {means[2u * label], means[2u * label + 1]});
-    upload->add(calibration_name(index), {classes.size(), 2}, calibration);
+    for (const uint16_t label : classes) {
+      const ClassMeans& of_class = means[label];
+      for (const double mean : {of_class.positive, of_class.negative, of_class.hardest})
+        calibration.push_back(static_cast<float>(mean));
+    }
+    upload->add(calibration_name(index), {classes.size(), 3}, calibration);
+    const size_t familiar_ones = familiar_count(recipe, index);
+    if (familiar_ones == 0 || classes.size() == machine.class_count()) return;
+    const WeightedClauses familiar = familiar_clauses(machine, layout, first_unseen(classes), familiar_ones);
+    add_clauses(layout, familiar, familiar_name(index), upload);
+    upload->add(familiar_mean_name(index), {1}, std::vector{mean_sum(familiar, machine.shape(), images)});
   }
 
   TsetlinRecipe recipe_;
@@ -141,6 +240,17 @@ class TsetlinClient : public ClientHalf {
 
 uint64_t TsetlinUpload::total_samples() const {
   return std::accumulate(samples.begin(), samples.end(), uint64_t{0});
+}
+
+std::vector<size_t> by_weight(const BitMatrix& actions, const std::vector<int32_t>& weights,
+                              size_t polarity) {
+  std::vector<size_t> clauses;
+  for (size_t clause = polarity; clause < weights.size(); clause += 2) {
+    if (!is_empty(actions, clause)) clauses.push_back(clause);
+  }
+  std::stable_sort(clauses.begin(), clauses.end(),
+                   [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  return clauses;
 }
 
 std::string clauses_name(size_t specialist) {
@@ -194,7 +304,7 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
     const ClauseLayout layout =
         clause_layout(recipe.specialists[s].shape(recipe.prototype), recipe.specialists[s].booleanizer);
     const auto [actions, weights] = read_clauses(layout, held * clauses, clauses_name(s), message);
-    const auto calibration = message.values<float>(calibration_name(s), {held, 2});
+    const auto calibration = message.values<float>(calibration_name(s), {held, 3});
     // No clauses have larger sums; larger ones could make a model of numbers that are not finite.
     const float most = static_cast<float>(clauses) * static_cast<float>(kMaximumWeight);
     if (!std::all_of(calibration.begin(), calibration.end(),
@@ -207,11 +317,16 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
       std::copy_n(actions.row(i * clauses), clauses * actions.stride(), banks[i].actions.row(0));
       banks[i].weights.assign(weights.begin() + static_cast<std::ptrdiff_t>(i * clauses),
                               weights.begin() + static_cast<std::ptrdiff_t>((i + 1) * clauses));
-      banks[i].positive_mean = calibration[2 * i];
-      banks[i].negative_mean = calibration[2 * i + 1];
+      banks[i].positive_mean = calibration[3 * i];
+      banks[i].negative_mean = calibration[3 * i + 1];
+      banks[i].hardest_mean = calibration[3 * i + 2];
       if (recipe.most_votes > 0)
         clip_votes(recipe.most_votes, recipe.specialists[s].options.threshold, &banks[i]);
     }
+    const size_t familiar_ones = familiar_count(recipe, s);
+    FamiliarClauses& familiar = upload.familiar.emplace_back();
+    if (familiar_ones > 0 && held < recipe.prototype.class_count())
+      familiar = read_familiar(message, s, layout, familiar_ones, recipe.most_votes);
   }
   return upload;
 }

@@ -84,7 +84,7 @@ class OneShotMethod : public Method {
   std::unique_ptr<ServerHalf> make_server() const override {
     return std::make_unique<OneShotServer>(recipe_, fuse_);
   }
-  std::string client_key() const override { return kTsetlinClientKey; }
+  std::string client_key() const override { return kFamiliarClientKey; }
   uint32_t default_rounds() const override { return 1; }
   uint32_t most_rounds() const override { return 1; }
 
@@ -165,7 +165,10 @@ std::unique_ptr<Method> make_one_shot_method(const MethodContext& context, Fuse 
   const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions",
                                          "normalise"};
   context.recipe.section("method").permit(keys);
-  return std::make_unique<OneShotMethod>(read_tsetlin_recipe(context), std::move(fuse));
+  // And one client's upload serves them all, whether they read its familiar clauses or not.
+  TsetlinRecipe recipe = read_tsetlin_recipe(context);
+  recipe.sends_familiar = true;
+  return std::make_unique<OneShotMethod>(std::move(recipe), std::move(fuse));
 }
 
 }  // namespace bitfed
