@@ -56,12 +56,12 @@ struct ClassMeans {
 // From the sums of a class over the samples of each class, and their numbers. The hardest class is the one
 // with the highest mean; a class of few samples counts by its trust, the rest of it as the mean of all
 // others.
-ClassMeans means_of(size_t label, const std::vector<int64_t>& totals, const std::vector<int64_t>& counts) {
+ClassMeans means_of(size_t label, const int64_t* totals, const std::vector<int64_t>& counts) {
   const auto mean = [](int64_t total, int64_t count) {
     return count == 0 ? 0 : static_cast<double>(total) / static_cast<double>(count);
   };
   const int64_t others = std::accumulate(counts.begin(), counts.end(), int64_t{0}) - counts[label];
-  const int64_t total = std::accumulate(totals.begin(), totals.end(), int64_t{0}) - totals[label];
+  const int64_t total = std::accumulate(totals, totals + counts.size(), int64_t{0}) - totals[label];
   ClassMeans means{mean(totals[label], counts[label]), mean(total, others)};
   means.hardest = means.negative;
   for (size_t other = 0; other < counts.size(); ++other) {
@@ -79,14 +79,16 @@ std::vector<ClassMeans> calibrate(const TsetlinMachine& machine, const BitImages
   const size_t classes = machine.class_count();
   CompiledClauses clauses(member_of(machine, {}), classes);
   const std::vector<int64_t> sums = class_sums(images, {&clauses}).front();
-  std::vector<std::vector<int64_t>> totals(classes, std::vector<int64_t>(classes));  // [class][true class]
+  std::vector<int64_t> totals(classes * classes);  // [class][true class]
   std::vector<int64_t> counts(classes);
   for (size_t i = 0; i < images.count; ++i) {
     ++counts[labels[i]];
-    for (size_t label = 0; label < classes; ++label) totals[label][labels[i]] += sums[i * classes + label];
+    for (size_t label = 0; label < classes; ++label)
+      totals[label * classes + labels[i]] += sums[i * classes + label];
   }
   std::vector<ClassMeans> means;
-  for (size_t label = 0; label < classes; ++label) means.push_back(means_of(label, totals[label], counts));
+  for (size_t label = 0; label < classes; ++label)
+    means.push_back(means_of(label, totals.data() + label * classes, counts));
   return means;
 }
 
@@ -248,8 +250,8 @@ std::vector<size_t> by_weight(const BitMatrix& actions, const std::vector<int32_
   for (size_t clause = polarity; clause < weights.size(); clause += 2) {
     if (!is_empty(actions, clause)) clauses.push_back(clause);
   }
-  std::stable_sort(clauses.begin(), clauses.end(),
-                   [&](size_t a, size_t b) { return weights[a] > weights[b]; });
+  std::sort(clauses.begin(), clauses.end(),
+            [&](size_t a, size_t b) { return weights[a] != weights[b] ? weights[a] > weights[b] : a < b; });
   return clauses;
 }
 
