@@ -99,7 +99,7 @@ double calibrated(const Bank& bank, size_t share, double threshold, const Fires&
     if (all > 0) left[polarity] = kept / all;
   }
   const auto shrunk = [&](double mean) { return mean * (mean > 0 ? left[0] : left[1]); };
-  const double low = shrunk(bank.negative_mean + bank.hardest_excess);
+  const double low = shrunk(std::min(bank.negative_mean + bank.hardest_excess, bank.positive_mean));
   const double spread = std::max(shrunk(bank.positive_mean) - low, threshold * (left[0] + left[1]) / 2);
   return (sum - low) / spread;
 }
@@ -456,6 +456,10 @@ TEST(FedtmBankTest, TheHardestClassIsTheOther) {
   const std::vector<float> scores = all_scores(*fold({{bank, other}}, 2, 1));
   EXPECT_NEAR(scores[2 * 1], (10.0 - 2) / 8 - 0.5, 1e-6);
   EXPECT_NEAR(scores[2 * 2], (-4.0 - 2) / 8 - 0.5, 1e-6);
+  // A client that claims another class to be harder than its own is high cannot push the class down by that.
+  Bank liar = bank;
+  liar.hardest_excess = 1e6;
+  EXPECT_NEAR(all_scores(*fold({{liar, other}}, 2, 1))[2 * 1], (10.0 - 10) / 1 - 0.5, 1e-6);
 }
 
 // Three holders, six clauses, one model: one clause of each polarity for each.

@@ -111,6 +111,21 @@ def tsetlin(classes, members):
             "bitfed.members": json.dumps(described)}, parts
 
 
+def tsetlin_uploads():
+    """Uploads of a client with two classes of three; clauses as tsetlin_messages_fuzz.cc codes them."""
+    def clauses(count, weight):
+        return b"".join(bytes([1 << i % 6]) + struct.pack("<I", weight | 1 << 24) for i in range(count))
+
+    def upload(means, weight, familiar_mean):
+        parts = [("classes", "U16", [2], struct.pack("<HH", 0, 2)), ("samples", "U32", [2], struct.pack("<II", 5, 300)),
+                 ("0.clauses", "U8", [80], clauses(16, weight)), ("0.calibration", "F32", [2, 3], floats(*means)),
+                 ("0.familiar", "U8", [10], clauses(2, weight)), ("0.familiar_mean", "F32", [1], floats(familiar_mean))]
+        return {}, parts
+
+    return {"plain": upload((30, -20, -10, 25, -30, -25), 7, 12), "heavy": upload((1e8, -1e8, 1e8, 1, 0, 0), 0xFFFFFF, 0),
+            "flat": upload((1, 0, 5, -1, 2, 2), 1, 3e7)}
+
+
 def norm_lines(name, channels):
     return [f"{name}.{what} F32 1 {channels}" for what in ("scale", "shift", "mean", "variance")]
 
@@ -266,6 +281,8 @@ def main():
         save_state("model", name, texts, parts)
     for name, (texts, parts) in messages().items():
         save_state("mlp_messages", name, texts, parts)
+    for name, (texts, parts) in tsetlin_uploads().items():
+        save_state("tsetlin_messages", name, texts, parts)
     for name in ("cnn4", "resnet10"):
         for static in (False, True):
             save("model", f"{name}{'-static' if static else ''}.lines", network_lines(name, static))

@@ -94,7 +94,9 @@ PrunedBank prune(const ClassBank& bank, size_t share, double threshold) {
     if (all > 0) left[polarity] = kept / all;
   }
   const double high = bank.positive_mean * (bank.positive_mean > 0 ? left[0] : left[1]);
-  pruned.low = bank.hardest_mean * (bank.hardest_mean > 0 ? left[0] : left[1]);
+  // Whatever a client claims, it takes no class for more than its own.
+  const double hardest = std::min(bank.hardest_mean, bank.positive_mean);
+  pruned.low = hardest * (hardest > 0 ? left[0] : left[1]);
   pruned.spread = std::max(high - pruned.low, threshold * (left[0] + left[1]) / 2);
   return pruned;
 }
