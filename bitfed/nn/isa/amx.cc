@@ -2,7 +2,7 @@
 
 #include "bitfed/nn/isa/units.h"
 
-#if defined(__AMX_INT8__) && defined(__AVX512BW__)
+#if (defined(__AMX_INT8__) || defined(__AMXINT8__)) && defined(__AVX512BW__)  // as GCC and as Clang name it
 
 #include <immintrin.h>
 
