@@ -23,7 +23,7 @@ struct ClassBank {
   std::vector<int32_t> weights;  // at least 1; even clauses vote for, odd ones against
   float positive_mean = 0;       // mean class sum, unclamped, over the client's samples of the class
   float negative_mean = 0;       // and over its other samples; 0 where it has none
-  float hardest_mean = 0;        // and over those of the class that it tells apart worst (see hardest_mean)
+  float hardest_mean = 0;        // and over those of the class that it tells apart worst
 };
 
 // A class that the client has never seen is taught by negatives alone: the clauses against it come to fire
