@@ -19,12 +19,14 @@ struct RandomLanes {
 // Literals of a clause that are looked at together.
 inline constexpr size_t kLiteralGroup = 8;
 
-// Clauses as lists of literals. A list is made of whole groups, at least one; a row of ones fills them up.
+// Clauses as lists of literals. A list is made of whole groups, at least one; the last one is filled up with
+// the number of a row of ones.
 struct ClauseSpan {
   size_t count;
   const uint32_t* first;   // the list of clause c begins at literals[first[c]] …
   const uint16_t* groups;  // … and has this many groups
   uint16_t* literals;
+  uint16_t filler;
   const uint64_t* masks;  // the bits that a clause starts from, `mask_stride` words from one to the next
   size_t mask_stride;     // 0: the same for all
 };
@@ -48,8 +50,8 @@ struct Kernels {
 
   // For every clause, the AND of its mask and of the bitmaps that its list names: `blocks` blocks each, those
   // of literal l from block l * blocks of `bitmaps`. Bit c of `fired` says whether any bit of clause c is
-  // left; `matches` of a clause that did not fire is undefined. Reorders the groups of a list, which has no
-  // effect on the result.
+  // left; `matches` of a clause that did not fire is undefined. Reorders the literals of a list, which has no
+  // effect on the result; fillers stay where they are.
   void (*match_clauses)(const uint64_t* bitmaps, size_t blocks, const ClauseSpan& clauses, uint64_t* matches,
                         uint64_t* fired);
 

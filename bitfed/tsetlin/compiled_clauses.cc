@@ -70,6 +70,7 @@ ClauseSpan ClauseMatcher::span(size_t label) {
           clauses_->list_starts_.data() + begin,
           clauses_->list_groups_.data() + begin,
           lists_.data(),
+          static_cast<uint16_t>(shape.literals()),
           clauses_->position_masks_.data() + begin * words,
           words};
 }

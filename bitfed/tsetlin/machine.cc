@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -14,13 +13,6 @@ namespace {
 
 constexpr uint8_t kInitialState = 127;               // excluded, on the edge
 constexpr uint64_t kEvenBits = 0x5555555555555555u;  // of a word of clauses: those that vote for their class
-
-// The kernels draw single bits with probability n / 256. `forget` is 256 / s; dithering between its two
-// neighbours keeps the mean exact.
-unsigned dithered_threshold(double forget, double uniform) {
-  const double base = std::floor(forget);
-  return static_cast<unsigned>(base) + (uniform < forget - base ? 1u : 0u);
-}
 
 // Where `entry`, which must be there, is first found in a list: a group at a time, in a register that every
 // CPU has.
@@ -78,6 +70,8 @@ TsetlinMachine::TsetlinMachine(const MachineOptions& options, const PatchShape& 
       shape_(shape),
       class_count_(class_count),
       words_(words_for(shape.literals())),
+      forget_floor_(static_cast<unsigned>(256 / options.sensitivity)),
+      forget_rest_(256 / options.sensitivity - forget_floor_),
       states_(class_count * options.clauses * words_ * 64),
       actions_(class_count * options.clauses, shape.literals()),
       votes_(class_count * options.clauses),
@@ -94,6 +88,7 @@ TsetlinMachine::TsetlinMachine(const MachineOptions& options, const PatchShape& 
       literals_(words_),
       valid_(words_),
       position_literals_(words_),
+      none_(words_),
       up_(words_),
       down_(words_),
       changes_(words_) {
@@ -194,8 +189,9 @@ void TsetlinMachine::evaluate(size_t label) {
     evaluate_flat(row);
     return;
   }
-  const ClauseSpan span = {options_.clauses, list_starts_.data() + row, list_groups_.data() + row,
-                           lists_.data(),    position_mask(row),        image_.blocks() * kBlockWords};
+  const ClauseSpan span = {
+      options_.clauses, list_starts_.data() + row, list_groups_.data() + row,    lists_.data(),
+      image_.filler(),  position_mask(row),        image_.blocks() * kBlockWords};
   kernels_->match_clauses(image_.bitmaps(), image_.blocks(), span, matches_.data(), fired_.data());
 }
 
@@ -212,11 +208,10 @@ void TsetlinMachine::evaluate_flat(size_t first_row) {
 // Reinforces a pattern that is there, forgets what is not: literals that hold in a matching patch move
 // toward inclusion; the others, or all where nothing matches, toward exclusion at the rate 1 / s.
 void TsetlinMachine::type_one(size_t row, const uint64_t* match, bool fired, Draws& draws) {
-  const unsigned forget = dithered_threshold(256 / options_.sensitivity, draws.uniform());
+  const unsigned forget = forget_floor_ + (draws.uniform() < forget_rest_ ? 1u : 0u);
   if (!fired) {
-    std::fill(up_.begin(), up_.end(), uint64_t{0});
     kernels_->bernoulli(&draws.lanes, forget, words_, down_.data());
-    step(row, up_.data(), down_.data());
+    step(row, none_.data(), down_.data());
     return;
   }
   load_patch(match, draws);
@@ -234,11 +229,8 @@ void TsetlinMachine::type_one(size_t row, const uint64_t* match, bool fired, Dra
 void TsetlinMachine::type_two(size_t row, const uint64_t* match, Draws& draws) {
   load_patch(match, draws);
   const uint64_t* actions = actions_.row(row);
-  for (size_t w = 0; w < words_; ++w) {
-    up_[w] = ~literals_[w] & ~actions[w] & valid_[w];
-    down_[w] = 0;
-  }
-  step(row, up_.data(), down_.data());
+  for (size_t w = 0; w < words_; ++w) up_[w] = ~literals_[w] & ~actions[w] & valid_[w];
+  step(row, up_.data(), none_.data());
   if (options_.weighted && std::abs(votes_[row]) > 1) votes_[row] -= sign(row);
 }
 
@@ -267,20 +259,20 @@ void TsetlinMachine::step(size_t row, const uint64_t* up, const uint64_t* down) 
 // Literals of the patch's position hold at the same patches in every image: a clause's are kept as one
 // bitmap, the others as a list. More than half of the included literals tend to be of the first kind.
 void TsetlinMachine::update_list(size_t row) {
-  constexpr int kFew = 4;  // changes, up to which changing the list is quicker than making it anew
+  const uint64_t* actions = actions_.row(row);
   uint64_t moved = 0;
-  int count = 0;
   for (size_t w = 0; w < words_; ++w) {
     moved |= changes_[w] & position_literals_[w];
-    for (uint64_t left = changes_[w] & ~position_literals_[w]; left != 0 && count <= kFew; left &= left - 1)
-      ++count;
+    for (uint64_t left = changes_[w] & ~position_literals_[w]; left != 0; left &= left - 1) {
+      const auto literal = static_cast<uint16_t>(w * 64 + static_cast<size_t>(std::countr_zero(left)));
+      if ((actions[w] & left & -left) != 0) {
+        include(row, literal);
+      } else {
+        exclude(row, literal);
+      }
+    }
   }
-  if (moved != 0) image_.position_mask(actions_.row(row), position_mask(row));
-  if (count > kFew) {
-    make_list(row);
-  } else if (count > 0) {
-    change_list(row);
-  }
+  if (moved != 0) image_.position_mask(actions, position_mask(row));
 }
 
 void TsetlinMachine::make_list(size_t row) {
@@ -299,40 +291,24 @@ void TsetlinMachine::make_list(size_t row) {
   list_groups_[row] = static_cast<uint16_t>(groups);
 }
 
-void TsetlinMachine::change_list(size_t row) {
-  for (size_t w = 0; w < words_; ++w) {
-    for (uint64_t left = changes_[w] & ~position_literals_[w]; left != 0; left &= left - 1) {
-      const auto literal = static_cast<uint16_t>(w * 64 + static_cast<size_t>(std::countr_zero(left)));
-      if (get_bit(actions_.row(row), literal)) {
-        include(row, literal);
-      } else {
-        exclude(row, literal);
-      }
-    }
-  }
-}
-
-// The order of a list is what its clause's past made of it and worth keeping: new literals take free places.
+// The order of a list is what its clause's past made of it and worth keeping.
 void TsetlinMachine::include(size_t row, uint16_t literal) {
-  uint16_t* list = lists_.data() + list_starts_[row];
+  uint16_t* end = lists_.data() + list_starts_[row] + list_counts_[row];
   if (list_counts_[row] == list_groups_[row] * kLiteralGroup) {
-    std::fill_n(list + list_counts_[row], kLiteralGroup, image_.filler());
+    std::fill_n(end, kLiteralGroup, image_.filler());
     ++list_groups_[row];
   }
-  *find_entry(list, image_.filler()) = literal;
+  *end = literal;
   ++list_counts_[row];
 }
 
+// The last literal takes the place of the one that goes.
 void TsetlinMachine::exclude(size_t row, uint16_t literal) {
   uint16_t* list = lists_.data() + list_starts_[row];
-  *find_entry(list, literal) = image_.filler();
-  --list_counts_[row];
-  const size_t room = list_groups_[row] * kLiteralGroup;
-  if (room > kLiteralGroup && list_counts_[row] + kLiteralGroup <= room) {
-    // A whole group's worth of places is free.
-    std::fill(std::remove(list, list + room, image_.filler()), list + room, image_.filler());
-    --list_groups_[row];
-  }
+  const size_t last = --list_counts_[row];
+  *find_entry(list, literal) = list[last];
+  list[last] = image_.filler();
+  if (last % kLiteralGroup == 0 && last > 0) --list_groups_[row];
 }
 
 }  // namespace bitfed

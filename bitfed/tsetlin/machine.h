@@ -67,7 +67,6 @@ class TsetlinMachine {
   void list_actions(size_t row);
   void update_list(size_t row);
   void make_list(size_t row);
-  void change_list(size_t row);
   void include(size_t row, uint16_t literal);
   void exclude(size_t row, uint16_t literal);
   int32_t sign(size_t row) const { return row % options_.clauses % 2 == 0 ? 1 : -1; }
@@ -79,6 +78,11 @@ class TsetlinMachine {
   size_t class_count_;
   size_t words_;  // of masks over the literals
 
+  // The kernels draw single bits with probability n / 256, and automata are to forget with 1 / s. Dithering
+  // between the two neighbours of 256 / s keeps the mean exact.
+  unsigned forget_floor_;
+  double forget_rest_;
+
   AlignedVector<uint8_t> states_;  // row by row, 64 * words_ automata each; the padding stays 0
   BitMatrix actions_;              // the automata's top bits
   std::vector<int32_t> votes_;     // row by row: the weight, negative where the clause votes against
@@ -87,7 +91,7 @@ class TsetlinMachine {
   PatchLiterals image_;  // the sample in hand
   std::vector<uint32_t> list_starts_;
   std::vector<uint16_t> list_groups_;
-  std::vector<uint16_t> list_counts_;       // of entries that are not fillers
+  std::vector<uint16_t> list_counts_;       // of literals, without fillers
   std::vector<uint16_t> lists_;             // the included literals of the content (see ClauseSpan)
   AlignedVector<uint64_t> position_masks_;  // row by row: the patches that a clause's position literals allow
 
@@ -98,6 +102,7 @@ class TsetlinMachine {
   std::vector<uint64_t> literals_;           // of the patch in hand
   std::vector<uint64_t> valid_;              // ones for the literals, zeros for the padding
   std::vector<uint64_t> position_literals_;  // ones for those of a patch's position
+  std::vector<uint64_t> none_;               // zeros
   std::vector<uint64_t> up_;
   std::vector<uint64_t> down_;
   std::vector<uint64_t> changes_;  // of the row in hand: the actions that are new

@@ -92,7 +92,8 @@ PatchLiterals::PatchLiterals(const PatchShape& shape)
   std::copy(valid_.begin(), valid_.end(), bitmap(filler()));
   if (shape.planes > 1) planes_.resize(shape.planes * shape.height * words_for(shape.width));
   // Windows of whole blocks reach behind the last bit.
-  strip_.resize(words_for(shape.height * shape.positions_x()) + 2 * kBlockWords);
+  strip_words_ = words_for(shape.height * shape.positions_x()) + 2 * kBlockWords;
+  strips_.resize(shape.patch_width * strip_words_);
   fill_positions();
 }
 
@@ -122,22 +123,42 @@ void PatchLiterals::fill_content() {
   const size_t row_words = shape_.planes == 1 ? images_->bits.stride() : words_for(shape_.width);
   const uint64_t* rows = shape_.planes == 1 ? images_->row(sample_, 0) : load_planes();
   for (size_t plane = 0; plane < shape_.planes; ++plane, rows += shape_.height * row_words) {
+    fill_strips(rows, row_words);
     for (size_t dx = 0; dx < shape_.patch_width; ++dx) {
-      BitAppender strip(strip_.data());
-      if (row_words == 1) {
-        const uint64_t window = low_bits(columns);
-        for (size_t y = 0; y < shape_.height; ++y) strip.append(rows[y] >> dx & window, columns);
-      } else {
-        for (size_t y = 0; y < shape_.height; ++y) strip.append_range(rows + y * row_words, dx, columns);
-      }
-      strip.finish();
       for (size_t dy = 0; dy < shape_.patch_height; ++dy) {
         const size_t feature =
             shape_.position_bits() + (dy * shape_.patch_width + dx) * shape_.planes + plane;
         // The window that begins at patch row dy is where the feature holds.
-        kernel.split_window(strip_.data(), dy * columns, valid_.data(), blocks_, bitmap(feature),
-                            bitmap(feature + shape_.features()));
+        kernel.split_window(strips_.data() + dx * strip_words_, dy * columns, valid_.data(), blocks_,
+                            bitmap(feature), bitmap(feature + shape_.features()));
       }
+    }
+  }
+}
+
+// Strip dx: the rows of the image one after the other, of each the columns that dx of a patch can fall on.
+void PatchLiterals::fill_strips(const uint64_t* rows, size_t row_words) {
+  const size_t columns = shape_.positions_x();
+  if (row_words > 1) {
+    for (size_t dx = 0; dx < shape_.patch_width; ++dx) {
+      BitAppender strip(strips_.data() + dx * strip_words_);
+      for (size_t y = 0; y < shape_.height; ++y) strip.append_range(rows + y * row_words, dx, columns);
+      strip.finish();
+    }
+    return;
+  }
+  // All strips get on at the same pace: a row is appended to all of them, without a branch for each.
+  const uint64_t window = low_bits(columns);
+  for (size_t dx = 0; dx < shape_.patch_width; ++dx) strips_[dx * strip_words_] = 0;
+  for (size_t y = 0; y < shape_.height; ++y) {
+    const size_t used = y * columns % 64;
+    uint64_t* words = strips_.data() + y * columns / 64;
+    for (size_t dx = 0; dx < shape_.patch_width; ++dx) {
+      words[dx * strip_words_] |= (rows[y] >> dx & window) << used;
+    }
+    if (used + columns < 64) continue;
+    for (size_t dx = 0; dx < shape_.patch_width; ++dx) {
+      words[dx * strip_words_ + 1] = used > 0 ? (rows[y] >> dx & window) >> (64 - used) : 0;
     }
   }
 }
@@ -176,12 +197,11 @@ void PatchLiterals::position_mask(const uint64_t* actions, uint64_t* mask) const
   const size_t strictest[] = {last_set(actions, 0, y_end), last_set(actions, y_end, x_end),
                               first_set(actions, negated, negated + y_end),
                               first_set(actions, negated + y_end, negated + x_end)};
-  std::copy_n(valid_.data(), words, mask);
+  const uint64_t* holds[4];
   for (size_t i = 0; i < 4; ++i) {
-    if (strictest[i] == ends[i]) continue;
-    const uint64_t* holds = bitmaps_.data() + strictest[i] * words;
-    for (size_t w = 0; w < words; ++w) mask[w] &= holds[w];
+    holds[i] = strictest[i] == ends[i] ? valid_.data() : bitmaps_.data() + strictest[i] * words;
   }
+  for (size_t w = 0; w < words; ++w) mask[w] = holds[0][w] & holds[1][w] & holds[2][w] & holds[3][w];
 }
 
 void PatchLiterals::patch(size_t index, uint64_t* literals) const {

@@ -61,6 +61,7 @@ class PatchLiterals {
   uint64_t* bitmap(size_t literal) { return bitmaps_.data() + literal * blocks_ * kBlockWords; }
   void fill_positions();
   void fill_content();
+  void fill_strips(const uint64_t* rows, size_t row_words);
   const uint64_t* load_planes();
 
   PatchShape shape_;
@@ -68,7 +69,8 @@ class PatchLiterals {
   AlignedVector<uint64_t> valid_;
   AlignedVector<uint64_t> bitmaps_;
   std::vector<uint64_t> planes_;  // several planes: the image plane by plane, a row in words_for(width) words
-  std::vector<uint64_t> strip_;   // for one plane and column offset: all rows' windows, end to end
+  std::vector<uint64_t> strips_;  // for one plane, a column offset each: all rows' windows, end to end
+  size_t strip_words_ = 0;
   const BitImages* images_ = nullptr;
   size_t sample_ = 0;
 };

@@ -28,46 +28,60 @@ class ChunkMatcher {
         blocks_(blocks),
         bitmaps_(bitmaps),
         literals_(clauses.literals),
+        filler_(clauses.filler),
         first_(clauses.first + begin),
         groups_(clauses.groups + begin),
         masks_(clauses.masks + begin * clauses.mask_stride),
         mask_stride_(clauses.mask_stride),
         matches_(matches) {}
 
-  // Bit i says whether anything of clause i is left: kClauses bits at most.
-  void match(uint64_t* fired) {
-    advance_all();
-    uint64_t word = 0;
-    for (size_t i = 0; i < count_; ++i) {
-      word |= uint64_t{alive_[i]} << (i % 64);
-      if (i % 64 == 63 || i + 1 == count_) {
-        fired[i / 64] = word;
-        word = 0;
+  // Bit i of `fired` says whether anything of clause i is left: kClauses bits at most. Inline, so that the
+  // members are registers: as far as a compiler knows, what is stored to `matches` could change them.
+  [[gnu::always_inline]] void match(uint64_t* fired) {
+    uint16_t left[kClauses];  // clauses with bits and groups left
+    size_t left_count = 0;
+    for (size_t begin = 0; begin < count_; begin += 64) {
+      const size_t count = count_ - begin < 64 ? count_ - begin : 64;
+      uint64_t alive = 0;
+      for (size_t i = 0; i < count; ++i) {
+        const size_t clause = begin + i;
+        alive |= uint64_t{advance(clause, 0, masks_ + clause * mask_stride_)} << i;
+      }
+      fired[begin / 64] = alive;
+      for (; alive != 0; alive &= alive - 1) {
+        const size_t clause = begin + static_cast<size_t>(__builtin_ctzll(alive));
+        left[left_count] = static_cast<uint16_t>(clause);
+        left_count += groups_[clause] > 1 ? 1 : 0;
       }
     }
-    reorder();
-  }
 
- private:
-  size_t words() const { return 8 * (kFixedBlocks > 0 ? kFixedBlocks : blocks_); }
-
-  void advance_all() {
-    uint16_t left[kClauses];
-    size_t left_count = 0;
-    for (size_t clause = 0; clause < count_; ++clause) {
-      left[left_count] = static_cast<uint16_t>(clause);
-      left_count += advance(clause, 0, masks_ + clause * mask_stride_);
-    }
+    Death deaths[kClauses];  // after the first round
+    size_t death_count = 0;
     for (size_t round = 1; left_count > 0; ++round) {
       size_t next_count = 0;
       for (size_t k = 0; k < left_count; ++k) {
         const uint16_t clause = left[k];
+        const size_t alive = advance(clause, round, matches_ + clause * words());
         left[next_count] = clause;
-        next_count += advance(clause, round, matches_ + clause * words());
+        next_count += alive & (groups_[clause] > round + 1 ? 1 : 0);
+        deaths[death_count] = {clause, static_cast<uint16_t>(round)};
+        death_count += 1 - alive;
       }
       left_count = next_count;
     }
+    for (size_t k = 0; k < death_count; ++k) {
+      fired[deaths[k].clause / 64] &= ~(uint64_t{1} << deaths[k].clause % 64);
+      bring_forward(deaths[k]);
+    }
   }
+
+ private:
+  struct Death {
+    uint16_t clause;
+    uint16_t round;
+  };
+
+  size_t words() const { return 8 * (kFixedBlocks > 0 ? kFixedBlocks : blocks_); }
 
   // The compiler would make a branch of it; this hides from it that there are only two values.
   static size_t is_set(const Block& block) {
@@ -76,16 +90,18 @@ class ChunkMatcher {
     return alive;
   }
 
-  // One group of one clause; 1 if bits and groups are left, else 0.
+  // One group of one clause; 1 if bits are left, else 0.
   size_t advance(size_t clause, size_t round, const uint64_t* so_far) {
-    const uint16_t* literals = literals_ + first_[clause] + round * kLiteralGroup;
+    // Four literals a load: one each would take up the units that load their rows.
+    uint64_t fours[kLiteralGroup / 4];
+    std::memcpy(fours, literals_ + first_[clause] + round * kLiteralGroup, sizeof fours);
     uint64_t* matches = matches_ + clause * words();
     Block any = Block::zero();
     if constexpr (kFixedBlocks > 0) {
       Block match[kFixedBlocks];  // literal by literal: each is looked up once for all blocks
       for (size_t b = 0; b < kFixedBlocks; ++b) match[b] = Block::load(so_far + 8 * b);
       for (size_t i = 0; i < kLiteralGroup; ++i) {
-        const uint64_t* bitmap = bitmaps_ + literals[i] * words();
+        const uint64_t* bitmap = bitmap_of(fours[i / 4], i % 4);
         for (size_t b = 0; b < kFixedBlocks; ++b) match[b] = match[b] & Block::load(bitmap + 8 * b);
       }
       for (size_t b = 0; b < kFixedBlocks; ++b) {
@@ -96,46 +112,46 @@ class ChunkMatcher {
       for (size_t at = 0; at < words(); at += 8) {
         Block match = Block::load(so_far + at);
         for (size_t i = 0; i < kLiteralGroup; ++i)
-          match = match & Block::load(bitmaps_ + literals[i] * words() + at);
+          match = match & Block::load(bitmap_of(fours[i / 4], i % 4) + at);
         match.store(matches + at);
         any = any | match;
       }
     }
-    const size_t alive = is_set(any);
-    alive_[clause] = static_cast<uint8_t>(alive);
-    last_round_[clause] = static_cast<uint16_t>(round);
-    return alive & (groups_[clause] > round + 1 ? 1 : 0);
+    return is_set(any);
   }
 
-  // What ruled a clause out now is likely to do so again: it goes first.
-  void reorder() const {
-    struct Group {
-      uint16_t literals[kLiteralGroup];
-    };
-    for (size_t clause = 0; clause < count_; ++clause) {
-      const size_t culprit = alive_[clause] != 0 ? 0 : last_round_[clause];
-      uint16_t* front = literals_ + first_[clause];
-      uint16_t* group = front + culprit * kLiteralGroup;
-      Group a;
-      Group b;
-      std::memcpy(&a, front, sizeof a);
-      std::memcpy(&b, group, sizeof b);
-      std::memcpy(group, &a, sizeof a);
-      std::memcpy(front, &b, sizeof b);
-    }
+  // The rows of literal `index` of four in a word.
+  const uint64_t* bitmap_of(uint64_t four, size_t index) const {
+    return bitmaps_ + (four >> 16 * index & 0xffff) * words();
+  }
+
+  // What ruled a clause out now is likely to do so again: it goes first. Fillers stay at the end.
+  void bring_forward(Death death) const {
+    typedef uint16_t Group __attribute__((vector_size(kLiteralGroup * sizeof(uint16_t))));
+    uint16_t* front = literals_ + first_[death.clause];
+    uint16_t* culprit = front + death.round * kLiteralGroup;
+    Group a;
+    Group b;
+    std::memcpy(&a, front, sizeof a);
+    std::memcpy(&b, culprit, sizeof b);
+    const Group stays = b == filler_;  // all bits of a filler
+    const Group differs = (a ^ b) & ~stays;
+    a ^= differs;
+    b ^= differs;
+    std::memcpy(front, &a, sizeof a);
+    std::memcpy(culprit, &b, sizeof b);
   }
 
   size_t count_;
   size_t blocks_;
   const uint64_t* bitmaps_;
   uint16_t* literals_;
+  uint16_t filler_;
   const uint32_t* first_;
   const uint16_t* groups_;
   const uint64_t* masks_;
   size_t mask_stride_;
   uint64_t* matches_;
-  uint8_t alive_[kClauses] = {};
-  uint16_t last_round_[kClauses] = {};
 };
 
 template <typename Matcher>

@@ -34,15 +34,14 @@ size_t select_bit(const uint64_t* words, size_t rank) {
   }
 }
 
-// The group of eight literals that ruled a clause out goes first: it is likely to do so again.
+// The literal that ruled a clause out goes first: it is likely to do so again.
 bool match_clause(const uint64_t* bitmaps, size_t words, uint16_t* literals, size_t groups, uint64_t* match) {
   for (size_t i = 0; i < groups * kLiteralGroup; ++i) {
     const uint64_t* bitmap = bitmaps + literals[i] * words;
     uint64_t any = 0;
     for (size_t w = 0; w < words; ++w) any |= match[w] &= bitmap[w];
     if (any == 0) {
-      const size_t culprit = i / kLiteralGroup * kLiteralGroup;
-      std::swap_ranges(literals + culprit, literals + culprit + kLiteralGroup, literals);
+      std::swap(literals[0], literals[i]);
       return false;
     }
   }
