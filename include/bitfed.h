@@ -6,10 +6,10 @@
      bitfed_predict_pixels(model, pixels, 1, &label, NULL);
      bitfed_close(model);
 
-   Nothing is thrown and nothing printed. A model may be used by several threads at once: the memory to predict
-   in is taken when it is opened, and once more only where more threads predict at once than ever before. But for
-   models with method.normalise = "batch", whose scores depend on all samples of a call, no prediction takes any
-   other. */
+   Nothing is thrown and nothing printed. A model may be used by several threads at once: the memory to
+   predict in is taken when it is opened, and once more only where more threads predict at once than ever
+   before. But for models with method.normalise = "batch", whose scores depend on all samples of a call, no
+   prediction takes any other. */
 #ifndef BITFED_H
 #define BITFED_H
 
