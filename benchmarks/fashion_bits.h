@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/data/booleanizer.h"
-#include "bitfed/data/catalog.h"
+#include "bitfed/data/booleanize/booleanizer.h"
+#include "bitfed/data/catalog/catalog.h"
 
 namespace bitfed {
 

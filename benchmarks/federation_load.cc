@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/rpc/protocol.h"
 #include "bitfed_v1.grpc.pb.h"
 

@@ -6,8 +6,8 @@
 
 #include "benchmarks/eigen_convolution.h"
 #include "bitfed/bits/bit_matrix.h"
-#include "bitfed/nn/binary_kernels.h"
-#include "bitfed/nn/convolution.h"
+#include "bitfed/nn/kernels/binary_kernels.h"
+#include "bitfed/nn/layers/convolution.h"
 #include "bitfed/zoo/network_model.h"
 
 namespace bitfed {

@@ -9,8 +9,8 @@
 
 #include "benchmarks/eigen_convolution.h"
 #include "bitfed/bits/kernels.h"
-#include "bitfed/nn/mlp_model.h"
-#include "bitfed/nn/mlp_trainer.h"
+#include "bitfed/zoo/mlp_model.h"
+#include "bitfed/nn/mlp/mlp_trainer.h"
 #include "bitfed/zoo/network_zoo.h"
 
 namespace bitfed {

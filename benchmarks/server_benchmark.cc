@@ -5,8 +5,8 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "bitfed/base/random.h"
-#include "bitfed/federated/methods/kmeans.h"
+#include "bitfed/base/hash/random.h"
+#include "bitfed/federated/arithmetic/kmeans.h"
 
 namespace bitfed {
 namespace {

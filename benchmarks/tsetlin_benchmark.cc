@@ -10,8 +10,8 @@
 #include "benchmarks/fashion_bits.h"
 #include "bitfed/base/error.h"
 #include "bitfed/bits/kernels.h"
-#include "bitfed/tsetlin/compiled_clauses.h"
-#include "bitfed/tsetlin/machine.h"
+#include "bitfed/tsetlin/machine/compiled_clauses.h"
+#include "bitfed/tsetlin/machine/machine.h"
 
 namespace bitfed {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "bitfed/rpc/certificates.h"
+#include "bitfed/rpc/security/certificates.h"
 #include "cli/commands.h"
 
 namespace bitfed::cli {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "bitfed/base/error.h"
-#include "bitfed/data/catalog.h"
-#include "bitfed/data/fetch.h"
+#include "bitfed/data/catalog/catalog.h"
+#include "bitfed/data/catalog/fetch.h"
 #include "cli/commands.h"
 #include "cli/download_progress.h"
 

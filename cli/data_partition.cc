@@ -11,9 +11,9 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
-#include "bitfed/data/catalog.h"
-#include "bitfed/data/partition.h"
-#include "bitfed/report/partition_picture.h"
+#include "bitfed/data/catalog/catalog.h"
+#include "bitfed/data/partition/partition.h"
+#include "bitfed/report/charts/partition_picture.h"
 #include "cli/commands.h"
 
 namespace bitfed::cli {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/edge/export_c.h"
-#include "bitfed/edge/export_onnx.h"
+#include "bitfed/edge/c/export_c.h"
+#include "bitfed/edge/onnx/export_onnx.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/zoo/model_file.h"
 #include "cli/commands.h"

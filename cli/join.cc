@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "bitfed/base/error.h"
-#include "bitfed/rpc/client.h"
+#include "bitfed/rpc/device/client.h"
 #include "cli/commands.h"
 #include "cli/stop.h"
 

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "bitfed/data/catalog.h"
+#include "bitfed/data/catalog/catalog.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/zoo/zoo.h"
 #include "cli/commands.h"

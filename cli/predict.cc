@@ -7,8 +7,8 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
-#include "bitfed/data/catalog.h"
-#include "bitfed/data/csv.h"
+#include "bitfed/data/catalog/catalog.h"
+#include "bitfed/data/formats/csv.h"
 #include "bitfed/zoo/model_file.h"
 #include "cli/commands.h"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "bitfed/federated/events.h"
+#include "bitfed/run/events.h"
 
 namespace bitfed::cli {
 

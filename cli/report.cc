@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/report/comparison.h"
-#include "bitfed/report/page.h"
+#include "bitfed/report/pages/comparison.h"
+#include "bitfed/report/pages/page.h"
 #include "cli/commands.h"
 
 namespace bitfed::cli {

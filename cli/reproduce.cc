@@ -8,9 +8,9 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
-#include "bitfed/data/catalog.h"
-#include "bitfed/report/page.h"
-#include "bitfed/report/run_folder.h"
+#include "bitfed/data/catalog/catalog.h"
+#include "bitfed/report/pages/page.h"
+#include "bitfed/run/run_folder.h"
 #include "bitfed/simulation/reproduction.h"
 #include "bitfed/simulation/time_estimate.h"
 #include "cli/commands.h"

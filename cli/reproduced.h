@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/report/reproduction.h"
+#include "bitfed/report/reproduction/reproduction.h"
 #include "bitfed/simulation/reproduction.h"
 
 namespace bitfed::cli {

@@ -6,12 +6,13 @@ target_compile_options(bitfed_options INTERFACE
   # Contraction to fused multiply-add would make results depend on the instruction set.
   -ffp-contract=off)
 
+include(Layers)
 set(BITFED_LAYERS "" CACHE INTERNAL "")
 
-# SMALL: code that carries, checks and sets up; it is made small, since devices hold it, rather than fast, but for the
-# files in FAST.
+# Flags follow folders. SMALL: code that carries, checks and sets up; it is made small, since devices hold it, rather
+# than fast, but for the rooms in FAST (-O3) and NORMAL (-O2); `.` is what lies in the layer's own folder.
 function(bitfed_layer name)
-  cmake_parse_arguments(ARG "SMALL" "" "FAST;LAYERS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "" "FAST;NORMAL;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bitfed/${name}/*.cc)
   add_library(bitfed_${name} STATIC ${sources})
   add_library(bitfed::${name} ALIAS bitfed_${name})
@@ -19,15 +20,27 @@ function(bitfed_layer name)
   target_compile_features(bitfed_${name} PUBLIC cxx_std_20)
   target_include_directories(bitfed_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  list(TRANSFORM ARG_LAYERS PREPEND bitfed_)
-  target_link_libraries(bitfed_${name} PUBLIC ${ARG_LAYERS} ${ARG_LIBRARIES}
+  list(TRANSFORM BITFED_SEES_${name} PREPEND bitfed_ OUTPUT_VARIABLE below)
+  target_link_libraries(bitfed_${name} PUBLIC ${below} ${ARG_LIBRARIES}
     PRIVATE $<BUILD_INTERFACE:bitfed_options>)
   # So that the linker can leave out what a program does not use.
   target_compile_options(bitfed_${name} PRIVATE -ffunction-sections -fdata-sections)
   if(ARG_SMALL)
-    target_compile_options(bitfed_${name} PRIVATE $<$<CONFIG:Release>:-Os>)
-    list(TRANSFORM ARG_FAST PREPEND ${PROJECT_SOURCE_DIR}/bitfed/${name}/)
-    set_source_files_properties(${ARG_FAST} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
+    foreach(source IN LISTS sources)
+      cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/bitfed/${name} OUTPUT_VARIABLE file)
+      cmake_path(GET file PARENT_PATH room)
+      if(room STREQUAL "")
+        set(room .)
+      endif()
+      if(room IN_LIST ARG_FAST)
+        set(level -O3)
+      elseif(room IN_LIST ARG_NORMAL)
+        set(level -O2)
+      else()
+        set(level -Os)
+      endif()
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:${level}>)
+    endforeach()
   endif()
   set(BITFED_LAYERS ${BITFED_LAYERS} ${name} CACHE INTERNAL "")
 endfunction()
@@ -36,7 +49,7 @@ endfunction()
 # templates, so that no code built for a newer CPU can be linked into a path that an older one takes.
 function(bitfed_isa_flags)
   set(isa ${PROJECT_SOURCE_DIR}/bitfed/bits/isa)
-  set(nn ${PROJECT_SOURCE_DIR}/bitfed/nn/isa)
+  set(nn ${PROJECT_SOURCE_DIR}/bitfed/nn/kernels/isa)
   # The plain loops are for reference; unrolled they would be half of a device's program.
   set_source_files_properties(${nn}/scalar.cc PROPERTIES COMPILE_OPTIONS "-Os")
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

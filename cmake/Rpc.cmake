@@ -26,7 +26,7 @@ add_custom_command(OUTPUT ${generated_sources} ${generated}/bitfed_v1.pb.h ${gen
     --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> ${schema}
   DEPENDS ${schema})
 
-bitfed_layer(rpc SMALL LAYERS federated)
+bitfed_layer(rpc SMALL)
 target_sources(bitfed_rpc PRIVATE ${generated_sources})
 # Generated code is not held to our warnings.
 set_source_files_properties(${generated_sources} PROPERTIES COMPILE_OPTIONS "-w;-Os")

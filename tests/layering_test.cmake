@@ -3,37 +3,41 @@
 
 cmake_minimum_required(VERSION 3.25)
 
-# What each layer may include besides itself. Siblings (model's users tsetlin and nn; simulation, rpc and report)
-# do not see each other.
-set(see_base "")
-set(see_bits base)
-set(see_data base bits)
-set(see_model base bits data)
-set(see_tsetlin base bits data model)
-set(see_nn base bits data model)
-set(see_zoo base bits data model tsetlin nn)
-set(see_edge base bits data model tsetlin nn zoo)
-set(see_federated base bits data model tsetlin nn zoo)
-set(see_simulation base bits data model tsetlin nn zoo federated)
-set(see_rpc base bits data model tsetlin nn zoo federated)
-set(see_report base bits data model tsetlin nn zoo)
-set(see_cli base bits data model tsetlin nn zoo federated simulation rpc report edge)
+include(${CMAKE_CURRENT_LIST_DIR}/../cmake/Layers.cmake)
+
+# The room of bitfed/nn/kernels/isa/x.cc is nn/kernels if that has a line of its own, else nn; of cli/x.cc it is cli.
+function(room_of path result)
+  string(REGEX REPLACE "^bitfed/" "" path ${path})
+  string(REGEX MATCH "^[^/]+" layer ${path})
+  string(REGEX MATCH "^[^/]+/[^/]+/" room ${path})
+  string(REGEX REPLACE "/$" "" room "${room}")
+  if(room AND DEFINED BITFED_SEES_${room})
+    set(layer ${room})
+  endif()
+  set(${result} ${layer} PARENT_SCOPE)
+endfunction()
 
 # Sets `result` to one line per include that goes up, sideways or outside the layers.
 function(find_violations root result)
   set(found "")
   file(GLOB_RECURSE files RELATIVE ${root} ${root}/bitfed/*.h ${root}/bitfed/*.cc ${root}/cli/*.h ${root}/cli/*.cc)
   foreach(file IN LISTS files)
-    string(REGEX REPLACE "^(bitfed/)?([^/]+)/.*$" "\\2" layer ${file})
-    if(NOT DEFINED see_${layer})
-      list(APPEND found "${file}: the folder '${layer}' is not a layer")
+    room_of(${file} room)
+    string(REGEX REPLACE "/.*" "" layer ${room})
+    if(NOT DEFINED BITFED_SEES_${room})
+      list(APPEND found "${file}: the folder '${room}' is not a layer")
       continue()
     endif()
     file(STRINGS ${root}/${file} includes REGEX "^[ \t]*#[ \t]*include[ \t]*[\"<](bitfed|cli)/")
     foreach(line IN LISTS includes)
-      string(REGEX REPLACE "^[^\"<]*[\"<](bitfed/)?([^/\">]+)/.*$" "\\2" included ${line})
-      if(NOT included STREQUAL layer AND NOT included IN_LIST see_${layer})
-        list(APPEND found "${file}: '${layer}' must not include '${included}': ${line}")
+      string(REGEX REPLACE "^[^\"<]*[\"<]([^\">]+)[\">].*$" "\\1" included ${line})
+      room_of(${included} included)
+      string(REGEX REPLACE "/.*" "" included_layer ${included})
+      # A room sees what its line names; of another layer it sees every room.
+      if(NOT included STREQUAL room AND NOT included IN_LIST BITFED_SEES_${room} AND
+         (included_layer STREQUAL layer AND NOT room STREQUAL layer OR
+          NOT included_layer STREQUAL layer AND NOT included_layer IN_LIST BITFED_SEES_${room}))
+        list(APPEND found "${file}: '${room}' must not include '${included}': ${line}")
       endif()
     endforeach()
     # Only rpc sees what carries it.
@@ -60,9 +64,9 @@ check_one(bitfed/bits/x.cc "bitfed/base/error.h" 0)
 check_one(bitfed/bits/isa/x.cc "bitfed/bits/isa/units.h" 0)
 check_one(bitfed/base/x.h "bitfed/bits/kernels.h" 1)                      # up
 check_one(bitfed/bits/isa/x.cc "bitfed/model/model.h" 1)                  # up, from a folder within
-check_one(bitfed/tsetlin/x.cc "bitfed/nn/layer.h" 1)                      # sideways
+check_one(bitfed/tsetlin/x.cc "bitfed/nn/layers/layer.h" 1)                      # sideways
 check_one(bitfed/report/x.cc "bitfed/federated/method.h" 1)
-check_one(bitfed/simulation/x.cc "bitfed/report/page.h" 1)
+check_one(bitfed/simulation/x.cc "bitfed/report/pages/page.h" 1)
 check_one(bitfed/simulation/x.cc "bitfed/federated/methods/fedavg.h" 0)
 check_one(bitfed/rpc/x.cc "bitfed/simulation/experiment.h" 1)
 check_one(bitfed/rpc/x.cc "bitfed/federated/transport.h" 0)

@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "bitfed/data/dataset.h"
 
 namespace bitfed {

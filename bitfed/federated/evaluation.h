@@ -5,7 +5,7 @@
 
 #include "bitfed/base/thread_pool.h"
 #include "bitfed/data/dataset.h"
-#include "bitfed/federated/events.h"
+#include "bitfed/run/events.h"
 #include "bitfed/model/model.h"
 
 namespace bitfed {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
-#include "bitfed/data/catalog.h"
+#include "bitfed/data/catalog/catalog.h"
 
 namespace bitfed {
 namespace {

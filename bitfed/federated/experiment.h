@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "bitfed/base/config.h"
-#include "bitfed/data/partition.h"
+#include "bitfed/data/partition/partition.h"
 #include "bitfed/federated/evaluation.h"
-#include "bitfed/federated/events.h"
+#include "bitfed/run/events.h"
 #include "bitfed/federated/method.h"
 
 namespace bitfed {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
 #include "bitfed/federated/upload_store.h"
 #include "bitfed/model/json_fields.h"

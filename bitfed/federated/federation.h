@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/federated/events.h"
+#include "bitfed/run/events.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/round_store.h"
 #include "bitfed/federated/transport.h"

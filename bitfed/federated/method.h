@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bitfed/base/config.h"
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "bitfed/data/dataset.h"
 #include "bitfed/model/model.h"
 #include "bitfed/model/state.h"

@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
-#include "bitfed/federated/text_difference.h"
+#include "bitfed/base/text_difference.h"
 #include "bitfed/model/json_fields.h"
 
 namespace bitfed {

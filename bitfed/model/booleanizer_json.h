@@ -3,7 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
-#include "bitfed/data/booleanizer.h"
+#include "bitfed/data/booleanize/booleanizer.h"
 
 namespace bitfed {
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <tuple>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
 
 namespace bitfed {

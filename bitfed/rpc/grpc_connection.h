@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/rpc/trust.h"
+#include "bitfed/rpc/security/trust.h"
 
 namespace bitfed::v1 {
 class FromClient;

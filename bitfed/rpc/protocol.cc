@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
 
 namespace bitfed {

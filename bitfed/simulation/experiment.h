@@ -5,8 +5,8 @@
 #include <string>
 
 #include "bitfed/base/config.h"
-#include "bitfed/federated/events.h"
-#include "bitfed/federated/run_folder_writer.h"
+#include "bitfed/run/events.h"
+#include "bitfed/run/run_folder_writer.h"
 
 namespace bitfed {
 

@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "bitfed/base/thread_pool.h"
-#include "bitfed/data/partition.h"
-#include "bitfed/federated/events.h"
+#include "bitfed/data/partition/partition.h"
+#include "bitfed/run/events.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/transport.h"
 #include "bitfed/simulation/client_states.h"

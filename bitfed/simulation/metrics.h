@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/federated/events.h"
+#include "bitfed/run/events.h"
 
 namespace bitfed {
 

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "bitfed/data/partition.h"
-#include "bitfed/federated/events.h"
+#include "bitfed/data/partition/partition.h"
+#include "bitfed/run/events.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/simulation/client_states.h"
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
-#include "bitfed/data/partition.h"
+#include "bitfed/data/partition/partition.h"
 
 namespace bitfed {
 namespace {

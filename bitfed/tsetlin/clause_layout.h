@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bitfed/bits/bit_matrix.h"
-#include "bitfed/data/booleanizer.h"
-#include "bitfed/tsetlin/patches.h"
+#include "bitfed/data/booleanize/booleanizer.h"
+#include "bitfed/tsetlin/machine/patches.h"
 
 namespace bitfed {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bitfed/data/samples.h"
-#include "bitfed/tsetlin/compiled_clauses.h"
+#include "bitfed/tsetlin/machine/compiled_clauses.h"
 
 namespace bitfed {
 

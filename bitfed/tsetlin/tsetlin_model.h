@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "bitfed/bits/bit_matrix.h"
-#include "bitfed/data/booleanizer.h"
+#include "bitfed/data/booleanize/booleanizer.h"
 #include "bitfed/model/model.h"
-#include "bitfed/tsetlin/machine.h"
-#include "bitfed/tsetlin/patches.h"
+#include "bitfed/tsetlin/machine/machine.h"
+#include "bitfed/tsetlin/machine/patches.h"
 
 namespace bitfed {
 

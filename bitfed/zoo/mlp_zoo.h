@@ -2,7 +2,7 @@
 
 #include "bitfed/base/config.h"
 #include "bitfed/data/dataset.h"
-#include "bitfed/nn/mlp.h"
+#include "bitfed/nn/mlp/mlp.h"
 
 namespace bitfed {
 

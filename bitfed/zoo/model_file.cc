@@ -2,7 +2,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/model/json_fields.h"
-#include "bitfed/nn/mlp_model.h"
+#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 #include "bitfed/zoo/network_model.h"
 #include "bitfed/zoo/zoo.h"

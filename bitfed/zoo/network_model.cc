@@ -8,8 +8,8 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/model/json_fields.h"
-#include "bitfed/nn/norm_parameters.h"
-#include "bitfed/nn/sign_bits.h"
+#include "bitfed/nn/layers/norm_parameters.h"
+#include "bitfed/nn/products/sign_bits.h"
 #include "bitfed/zoo/network_predictor.h"
 
 namespace bitfed {

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "bitfed/model/predictor.h"
-#include "bitfed/nn/packed_network.h"
+#include "bitfed/nn/packed/packed_network.h"
 #include "bitfed/zoo/network_model.h"
 
 namespace bitfed {

@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include "bitfed/nn/binary_convolution.h"
-#include "bitfed/nn/convolution.h"
-#include "bitfed/nn/dense.h"
-#include "bitfed/nn/pooled_norm.h"
+#include "bitfed/nn/binary/binary_convolution.h"
+#include "bitfed/nn/layers/convolution.h"
+#include "bitfed/nn/layers/dense.h"
+#include "bitfed/nn/layers/pooled_norm.h"
 #include "bitfed/zoo/resnet.h"
 
 namespace bitfed {

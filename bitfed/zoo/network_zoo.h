@@ -8,10 +8,10 @@
 
 #include "bitfed/base/config.h"
 #include "bitfed/data/dataset.h"
-#include "bitfed/nn/convolution.h"
-#include "bitfed/nn/network.h"
-#include "bitfed/nn/rotated_weights.h"
-#include "bitfed/nn/sign_activation.h"
+#include "bitfed/nn/layers/convolution.h"
+#include "bitfed/nn/layers/network.h"
+#include "bitfed/nn/rotated/rotated_weights.h"
+#include "bitfed/nn/binary/sign_activation.h"
 
 namespace bitfed {
 

@@ -1,6 +1,6 @@
 #include "bitfed/zoo/packed_numbers.h"
 
-#include "bitfed/nn/sign_bits.h"
+#include "bitfed/nn/products/sign_bits.h"
 #include "bitfed/zoo/resnet.h"
 
 namespace bitfed {

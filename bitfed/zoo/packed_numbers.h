@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bitfed/nn/packed_network.h"
+#include "bitfed/nn/packed/packed_network.h"
 #include "bitfed/zoo/network_zoo.h"
 
 namespace bitfed {

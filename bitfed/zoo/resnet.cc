@@ -1,10 +1,10 @@
 #include "bitfed/zoo/resnet.h"
 
-#include "bitfed/nn/average_pool.h"
-#include "bitfed/nn/batch_norm.h"
-#include "bitfed/nn/border.h"
-#include "bitfed/nn/dense.h"
-#include "bitfed/nn/residual_block.h"
+#include "bitfed/nn/layers/average_pool.h"
+#include "bitfed/nn/layers/batch_norm.h"
+#include "bitfed/nn/layers/border.h"
+#include "bitfed/nn/layers/dense.h"
+#include "bitfed/nn/layers/residual_block.h"
 
 namespace bitfed {
 namespace {

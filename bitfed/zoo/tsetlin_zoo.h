@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "bitfed/base/config.h"
-#include "bitfed/data/booleanizer.h"
+#include "bitfed/data/booleanize/booleanizer.h"
 #include "bitfed/data/dataset.h"
-#include "bitfed/tsetlin/machine.h"
-#include "bitfed/tsetlin/patches.h"
+#include "bitfed/tsetlin/machine/machine.h"
+#include "bitfed/tsetlin/machine/patches.h"
 
 namespace bitfed {
 

@@ -1,7 +1,7 @@
 #include "bitfed/zoo/zoo.h"
 
 #include "bitfed/base/error.h"
-#include "bitfed/nn/mlp_model.h"
+#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 #include "bitfed/zoo/network_model.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "bitfed/base/gzip.h"
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bitfed/base/md5.h"
+#include "bitfed/base/hash/md5.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 
 namespace bitfed {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 
 namespace bitfed {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "bitfed/bits/bit_matrix.h"
 
 namespace bitfed {

@@ -1,4 +1,4 @@
-#include "bitfed/data/booleanizer.h"
+#include "bitfed/data/booleanize/booleanizer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 
 namespace bitfed {
 namespace {

@@ -1,4 +1,4 @@
-#include "bitfed/data/catalog.h"
+#include "bitfed/data/catalog/catalog.h"
 
 #include <cstdlib>
 #include <set>

@@ -1,4 +1,4 @@
-#include "bitfed/data/cifar.h"
+#include "bitfed/data/formats/cifar.h"
 
 #include <set>
 

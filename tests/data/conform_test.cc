@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bitfed/data/csv.h"
+#include "bitfed/data/formats/csv.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {

@@ -1,4 +1,4 @@
-#include "bitfed/data/csv.h"
+#include "bitfed/data/formats/csv.h"
 
 #include "tests/data/hand_made.h"
 

@@ -1,7 +1,7 @@
-#include "bitfed/data/fetch.h"
+#include "bitfed/data/catalog/fetch.h"
 
-#include "bitfed/base/digest.h"
-#include "bitfed/base/md5.h"
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/base/hash/md5.h"
 #include "tests/data/hand_made.h"
 #include "tests/data/hand_made_tar.h"
 

@@ -1,4 +1,4 @@
-#include "bitfed/data/idx.h"
+#include "bitfed/data/formats/idx.h"
 
 #include "tests/data/hand_made.h"
 

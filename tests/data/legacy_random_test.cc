@@ -1,4 +1,4 @@
-#include "bitfed/data/legacy_random.h"
+#include "bitfed/data/partition/legacy_random.h"
 
 #include <gtest/gtest.h>
 

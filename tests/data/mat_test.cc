@@ -1,6 +1,6 @@
-#include "bitfed/data/mat.h"
+#include "bitfed/data/formats/mat.h"
 
-#include "bitfed/data/svhn.h"
+#include "bitfed/data/formats/svhn.h"
 #include "tests/data/hand_made.h"
 
 namespace bitfed {

@@ -1,4 +1,4 @@
-#include "bitfed/data/partition.h"
+#include "bitfed/data/partition/partition.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <set>
 
-#include "bitfed/base/digest.h"
-#include "bitfed/data/catalog.h"
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/data/catalog/catalog.h"
 
 namespace bitfed {
 namespace {

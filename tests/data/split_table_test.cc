@@ -1,10 +1,10 @@
-#include "bitfed/data/split_table.h"
+#include "bitfed/data/catalog/split_table.h"
 
 #include <algorithm>
 #include <set>
 
-#include "bitfed/data/csv.h"
-#include "bitfed/data/partition.h"
+#include "bitfed/data/formats/csv.h"
+#include "bitfed/data/partition/partition.h"
 #include "tests/data/hand_made.h"
 
 namespace bitfed {

@@ -1,11 +1,11 @@
-#include "bitfed/data/synthetic_health.h"
+#include "bitfed/data/catalog/synthetic_health.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "bitfed/data/catalog.h"
-#include "bitfed/data/partition.h"
+#include "bitfed/data/catalog/catalog.h"
+#include "bitfed/data/partition/partition.h"
 #include "tests/data/hand_made.h"
 
 namespace bitfed {

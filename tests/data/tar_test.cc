@@ -1,4 +1,4 @@
-#include "bitfed/data/tar.h"
+#include "bitfed/data/formats/tar.h"
 
 #include "tests/data/hand_made.h"
 #include "tests/data/hand_made_tar.h"

@@ -1,4 +1,4 @@
-#include "bitfed/data/zlib_stream.h"
+#include "bitfed/data/formats/zlib_stream.h"
 
 #include "tests/data/hand_made.h"
 

@@ -30,9 +30,9 @@ cat >"$work/flags" <<END
 -isystem $googletest/googletest/include -isystem $googletest/googlemock/include
 -I$googletest/googletest -I$googletest/googlemock
 END
-sources=("$source_dir"/bitfed/{bits,bits/isa,model,tsetlin,nn,nn/isa,zoo}/*.cc
-  "$source_dir"/bitfed/base/{byte_io,digest,names,random,thread_pool}.cc
-  "$source_dir"/bitfed/data/{booleanizer,booleanizers,dataset,samples}.cc
+sources=("$source_dir"/bitfed/{bits,bits/isa,model,tsetlin,tsetlin/machine,zoo}/*.cc "$source_dir"/bitfed/nn/*{,/isa}/*.cc
+  "$source_dir"/bitfed/base/{byte_io,hash/digest,names,hash/random,thread_pool}.cc
+  "$source_dir"/bitfed/data/{booleanize/booleanizer,booleanize/booleanizers,dataset,samples}.cc
   "$source_dir"/bitfed/edge/c_api.cc
   "$source_dir"/tests/bits/{kernels,bit_matrix}_test.cc "$source_dir"/tests/base/random_test.cc
   "$source_dir"/tests/nn/{kernels,pair_kernels,mlp_trainer,network,rotation,rotation_search,rotated_weights,sign_activation}_test.cc

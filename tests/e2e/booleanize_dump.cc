@@ -10,7 +10,7 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
-#include "bitfed/data/booleanizer.h"
+#include "bitfed/data/booleanize/booleanizer.h"
 
 namespace bitfed {
 namespace {

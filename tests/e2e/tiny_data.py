@@ -2,7 +2,8 @@
 
 FOLDER/data/mnist: IDX images of 8 x 8 in which the class is where a bright square stands; FOLDER/data/fashion-mnist: the
 same of 16 x 16, as networks need; FOLDER/table.csv: two numbers and a class;
-FOLDER/{one-shot,fedtm,table,people,network}.toml.
+FOLDER/data/cifar-10-batches-bin: squares in colour, by one of ten places;
+FOLDER/{one-shot,fedtm,table,people,network,colour,composite}.toml.
 """
 
 import gzip
@@ -74,3 +75,36 @@ write_idx("train", 64, "fashion-mnist", 16)
 write_idx("t10k", 64, "fashion-mnist", 16)
 recipe("network", images.replace("mnist", "fashion-mnist"), 'name = "cnn4"\nwidth = 16', "fedbnn",
        'rounds = 2\n[federation]\nclients_per_round = 3\nselect = "validation"')
+
+
+def write_cifar(name, count):
+    content = bytearray()
+    for _ in range(count):
+        label = draw.randrange(10)
+        content.append(label)
+        for channel in range(3):
+            for y in range(32):
+                for x in range(32):
+                    inside = y // 7 == label // 4 and x // 9 == label % 4
+                    content.append((30 * channel + 120 if inside else 30) + draw.randrange(60))
+    write(f"data/cifar-10-batches-bin/{name}.bin", bytes(content))
+
+
+for batch in range(1, 6):
+    write_cifar(f"data_batch_{batch}", 8)
+write_cifar("test_batch", 20)
+colour = images.replace("mnist", "cifar10").replace("clients = 4", "clients = 2")
+recipe("colour", colour, 'name = "cnn4"\nwidth = 16', "fedbnn", "rounds = 1")
+recipe("composite", colour, """name = "ctm-composite"
+
+[[model.member]]
+booleanize = { kind = "adaptive-gaussian", window = 11, offset = 2 }
+clauses = 20
+threshold = 40
+patch = [10, 10]
+
+[[model.member]]
+booleanize = { kind = "colour-thermometer", levels = 8 }
+clauses = 20
+threshold = 30
+patch = [3, 3]""", "fedtm-bank")

@@ -1,4 +1,4 @@
-#include "bitfed/edge/export_c.h"
+#include "bitfed/edge/c/export_c.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
-#include "bitfed/edge/export_onnx.h"
+#include "bitfed/edge/onnx/export_onnx.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bitfed/edge/onnx_graph.h"
+#include "bitfed/edge/onnx/onnx_graph.h"
 #include "tests/base/error_text.h"
 #include "tests/edge/some_models.h"
 

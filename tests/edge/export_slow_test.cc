@@ -11,9 +11,9 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/bits/kernels.h"
-#include "bitfed/data/catalog.h"
-#include "bitfed/edge/export_onnx.h"
-#include "bitfed/nn/sign_bits.h"
+#include "bitfed/data/catalog/catalog.h"
+#include "bitfed/edge/onnx/export_onnx.h"
+#include "bitfed/nn/products/sign_bits.h"
 #include "bitfed/simulation/experiment.h"
 #include "bitfed/zoo/network_predictor.h"
 #include "bitfed/zoo/zoo.h"

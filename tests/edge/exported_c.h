@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/edge/export_c.h"
+#include "bitfed/edge/c/export_c.h"
 #include "tests/base/temporary_folder.h"
 
 namespace bitfed {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/nn/mlp_model.h"
+#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/zoo/network_model.h"
 #include "tests/tsetlin/naive_scores.h"
 

@@ -1,4 +1,4 @@
-#include "bitfed/federated/methods/binarised_update.h"
+#include "bitfed/federated/arithmetic/binarised_update.h"
 
 #include <gtest/gtest.h>
 

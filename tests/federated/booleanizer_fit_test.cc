@@ -1,4 +1,4 @@
-#include "bitfed/federated/methods/booleanizer_fit.h"
+#include "bitfed/federated/tsetlin/booleanizer_fit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "bitfed/federated/client_mean.h"
+#include "bitfed/federated/arithmetic/client_mean.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {

@@ -2,7 +2,7 @@
 
 // Images that a network can learn in a few steps, for the tests of the network methods.
 
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "bitfed/data/dataset.h"
 #include "bitfed/federated/method.h"
 

@@ -1,4 +1,4 @@
-#include "bitfed/federated/exact_mean.h"
+#include "bitfed/federated/arithmetic/exact_mean.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bitfed/federated/methods/column_ranges.h"
-#include "bitfed/federated/methods/mlp_messages.h"
+#include "bitfed/federated/mlp/column_ranges.h"
+#include "bitfed/federated/mlp/mlp_messages.h"
 #include "tests/base/error_text.h"
 #include "tests/federated/hand_made.h"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "bitfed/federated/methods/binarised_update.h"
+#include "bitfed/federated/arithmetic/binarised_update.h"
 #include "bitfed/zoo/network_model.h"
 #include "tests/base/error_text.h"
 #include "tests/federated/dark_and_light.h"

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/folder_store.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bitfed/federated/methods/tsetlin_client.h"
-#include "bitfed/tsetlin/machine.h"
+#include "bitfed/federated/tsetlin/tsetlin_client.h"
+#include "bitfed/tsetlin/machine/machine.h"
 #include "tests/federated/hand_made.h"
 
 namespace bitfed {

@@ -11,7 +11,7 @@
 
 #include "bitfed/base/config.h"
 #include "bitfed/federated/method.h"
-#include "bitfed/federated/methods/tsetlin_client.h"
+#include "bitfed/federated/tsetlin/tsetlin_client.h"
 #include "bitfed/tsetlin/clause_codec.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 

@@ -1,4 +1,4 @@
-#include "bitfed/federated/methods/kmeans.h"
+#include "bitfed/federated/arithmetic/kmeans.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

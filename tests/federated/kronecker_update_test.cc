@@ -1,4 +1,4 @@
-#include "bitfed/federated/methods/kronecker_update.h"
+#include "bitfed/federated/arithmetic/kronecker_update.h"
 
 #include <gtest/gtest.h>
 

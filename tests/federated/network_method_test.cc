@@ -1,6 +1,6 @@
 // What holds of every method that trains networks round by round.
 
-#include "bitfed/federated/methods/network_method.h"
+#include "bitfed/federated/network/network_method.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

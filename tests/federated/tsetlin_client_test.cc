@@ -1,4 +1,4 @@
-#include "bitfed/federated/methods/tsetlin_client.h"
+#include "bitfed/federated/tsetlin/tsetlin_client.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 #include "bitfed/base/error.h"
-#include "bitfed/data/idx.h"
+#include "bitfed/data/formats/idx.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {

@@ -1,6 +1,6 @@
 #include "bitfed/base/error.h"
-#include "bitfed/data/mat.h"
-#include "bitfed/data/svhn.h"
+#include "bitfed/data/formats/mat.h"
+#include "bitfed/data/formats/svhn.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::vector<std::string> wanted = {"X", "y"};

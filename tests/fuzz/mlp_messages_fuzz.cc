@@ -1,5 +1,5 @@
-#include "bitfed/federated/methods/column_ranges.h"
-#include "bitfed/federated/methods/mlp_messages.h"
+#include "bitfed/federated/mlp/column_ranges.h"
+#include "bitfed/federated/mlp/mlp_messages.h"
 #include "tests/fuzz/fuzzed_state.h"
 
 namespace {

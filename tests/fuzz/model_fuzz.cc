@@ -1,4 +1,4 @@
-#include "bitfed/edge/export_c.h"
+#include "bitfed/edge/c/export_c.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 #include "bitfed/zoo/model_file.h"
 #include "bitfed/zoo/zoo.h"

@@ -7,9 +7,9 @@
 #include <memory>
 #include <thread>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
-#include "bitfed/rpc/coordinator.h"
+#include "bitfed/rpc/server/coordinator.h"
 #include "bitfed_v1.pb.h"
 
 using bitfed::v1::FromClient;

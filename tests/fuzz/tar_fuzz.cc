@@ -1,7 +1,7 @@
 #include <filesystem>
 
 #include "bitfed/base/error.h"
-#include "bitfed/data/tar.h"
+#include "bitfed/data/formats/tar.h"
 
 // Fuzzed headers never have the right checksum, so it is put right here for every whole block.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,4 +1,4 @@
-#include "bitfed/nn/binary_convolution.h"
+#include "bitfed/nn/binary/binary_convolution.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
-#include "bitfed/nn/binary_kernels.h"
+#include "bitfed/nn/kernels/binary_kernels.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "bitfed/bits/bit_matrix.h"
 
 namespace bitfed {

@@ -1,9 +1,9 @@
-#include "bitfed/nn/convolution.h"
+#include "bitfed/nn/layers/convolution.h"
 
 #include <gtest/gtest.h>
 
 #include "bitfed/bits/kernels.h"
-#include "bitfed/nn/binary_convolution.h"
+#include "bitfed/nn/binary/binary_convolution.h"
 #include "tests/nn/plain_layers.h"
 
 namespace bitfed {

@@ -1,4 +1,4 @@
-#include "bitfed/nn/kernels.h"
+#include "bitfed/nn/kernels/kernels.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "bitfed/base/random.h"
-#include "bitfed/nn/matrix.h"
+#include "bitfed/base/hash/random.h"
+#include "bitfed/nn/kernels/matrix.h"
 
 namespace bitfed {
 namespace {

@@ -1,4 +1,4 @@
-#include "bitfed/nn/mlp_model.h"
+#include "bitfed/zoo/mlp_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
-#include "bitfed/nn/sign_bits.h"
+#include "bitfed/nn/products/sign_bits.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {

@@ -1,4 +1,4 @@
-#include "bitfed/nn/mlp_trainer.h"
+#include "bitfed/nn/mlp/mlp_trainer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bitfed/nn/network.h"
+#include "bitfed/nn/layers/network.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
-#include "bitfed/nn/convolution.h"
-#include "bitfed/nn/dense.h"
-#include "bitfed/nn/pooled_norm.h"
+#include "bitfed/nn/layers/convolution.h"
+#include "bitfed/nn/layers/dense.h"
+#include "bitfed/nn/layers/pooled_norm.h"
 
 namespace bitfed {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
-#include "bitfed/base/random.h"
-#include "bitfed/nn/matrix.h"
+#include "bitfed/base/hash/random.h"
+#include "bitfed/nn/kernels/matrix.h"
 
 namespace bitfed {
 namespace {

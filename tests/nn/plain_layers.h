@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bitfed/nn/images.h"
+#include "bitfed/nn/layers/images.h"
 
 namespace bitfed::plain {
 

@@ -1,16 +1,16 @@
-#include "bitfed/nn/residual_block.h"
+#include "bitfed/nn/layers/residual_block.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
-#include "bitfed/nn/average_pool.h"
-#include "bitfed/nn/batch_norm.h"
-#include "bitfed/nn/border.h"
-#include "bitfed/nn/convolution.h"
-#include "bitfed/nn/dense.h"
-#include "bitfed/nn/network.h"
+#include "bitfed/nn/layers/average_pool.h"
+#include "bitfed/nn/layers/batch_norm.h"
+#include "bitfed/nn/layers/border.h"
+#include "bitfed/nn/layers/convolution.h"
+#include "bitfed/nn/layers/dense.h"
+#include "bitfed/nn/layers/network.h"
 #include "tests/nn/plain_layers.h"
 
 namespace bitfed {

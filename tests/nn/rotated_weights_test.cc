@@ -1,4 +1,4 @@
-#include "bitfed/nn/rotated_weights.h"
+#include "bitfed/nn/rotated/rotated_weights.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bitfed/nn/rotation_search.h"
+#include "bitfed/nn/rotated/rotation_search.h"
 
 #include <gtest/gtest.h>
 

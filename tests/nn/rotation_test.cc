@@ -1,4 +1,4 @@
-#include "bitfed/nn/rotation.h"
+#include "bitfed/nn/rotated/rotation.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bitfed/nn/sign_activation.h"
+#include "bitfed/nn/binary/sign_activation.h"
 
 #include <gtest/gtest.h>
 

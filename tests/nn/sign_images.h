@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bitfed/nn/images.h"
+#include "bitfed/nn/layers/images.h"
 
 namespace bitfed {
 

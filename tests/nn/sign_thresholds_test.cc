@@ -1,12 +1,12 @@
-#include "bitfed/nn/sign_thresholds.h"
+#include "bitfed/nn/binary/sign_thresholds.h"
 
 #include <gtest/gtest.h>
 
 #include <cfloat>
 #include <cmath>
 
-#include "bitfed/base/random.h"
-#include "bitfed/nn/kernels.h"
+#include "bitfed/base/hash/random.h"
+#include "bitfed/nn/kernels/kernels.h"
 
 namespace bitfed {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bitfed/base/random.h"
-#include "bitfed/nn/rotation.h"
+#include "bitfed/base/hash/random.h"
+#include "bitfed/nn/rotated/rotation.h"
 
 namespace bitfed {
 

@@ -1,4 +1,4 @@
-#include "bitfed/report/charts.h"
+#include "bitfed/report/charts/charts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "bitfed/report/partition_picture.h"
+#include "bitfed/report/charts/partition_picture.h"
 #include "tests/report/xml_check.h"
 
 namespace bitfed {

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bitfed/report/clause_picture.h"
+#include "bitfed/report/charts/clause_picture.h"
 #include "tests/report/xml_check.h"
 
 namespace bitfed {

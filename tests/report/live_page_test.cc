@@ -1,4 +1,4 @@
-#include "bitfed/report/live_page.h"
+#include "bitfed/report/pages/live_page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "bitfed/report/humanise.h"
-#include "bitfed/report/svg.h"
+#include "bitfed/report/charts/svg.h"
 #include "tests/report/xml_check.h"
 
 namespace bitfed {

@@ -1,4 +1,4 @@
-#include "bitfed/report/page.h"
+#include "bitfed/report/pages/page.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

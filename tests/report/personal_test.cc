@@ -4,9 +4,9 @@
 #include <regex>
 
 #include "bitfed/report/humanise.h"
-#include "bitfed/report/page.h"
-#include "bitfed/report/personal_pictures.h"
-#include "bitfed/report/personal_results.h"
+#include "bitfed/report/pages/page.h"
+#include "bitfed/report/pages/personal_pictures.h"
+#include "bitfed/report/pages/personal_results.h"
 #include "tests/report/xml_check.h"
 
 namespace bitfed {

@@ -1,11 +1,11 @@
-#include "bitfed/report/reproduction.h"
+#include "bitfed/report/reproduction/reproduction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "bitfed/report/charts.h"
+#include "bitfed/report/charts/charts.h"
 #include "tests/report/xml_check.h"
 
 namespace bitfed {

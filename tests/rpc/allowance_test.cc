@@ -1,4 +1,4 @@
-#include "bitfed/rpc/allowance.h"
+#include "bitfed/rpc/server/allowance.h"
 
 #include <gtest/gtest.h>
 

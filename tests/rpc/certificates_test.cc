@@ -1,11 +1,11 @@
-#include "bitfed/rpc/certificates.h"
+#include "bitfed/rpc/security/certificates.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/rpc/credentials.h"
-#include "bitfed/rpc/openssl.h"
+#include "bitfed/rpc/security/credentials.h"
+#include "bitfed/rpc/security/openssl.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "bitfed/rpc/coordinator.h"
+#include "bitfed/rpc/server/coordinator.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <random>
 #include <thread>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
 #include "bitfed_v1.pb.h"
 #include "tests/base/temporary_folder.h"

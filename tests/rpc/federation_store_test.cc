@@ -1,11 +1,11 @@
-#include "bitfed/rpc/federation_store.h"
+#include "bitfed/rpc/server/federation_store.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
-#include "bitfed/rpc/client_store.h"
+#include "bitfed/rpc/device/client_store.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
 

@@ -1,4 +1,4 @@
-#include "bitfed/rpc/http_server.h"
+#include "bitfed/rpc/server/http_server.h"
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "bitfed/rpc/live_status.h"
+#include "bitfed/rpc/server/live_status.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bitfed/base/digest.h"
+#include "bitfed/base/hash/digest.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {

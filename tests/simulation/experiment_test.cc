@@ -6,7 +6,7 @@
 #include <set>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "bitfed/bits/kernels.h"
 #include "bitfed/model/state.h"
 #include "bitfed/zoo/zoo.h"

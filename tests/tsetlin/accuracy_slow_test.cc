@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/base/random.h"
-#include "bitfed/data/booleanizer.h"
-#include "bitfed/data/catalog.h"
-#include "bitfed/tsetlin/machine.h"
+#include "bitfed/base/hash/random.h"
+#include "bitfed/data/booleanize/booleanizer.h"
+#include "bitfed/data/catalog/catalog.h"
+#include "bitfed/tsetlin/machine/machine.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 
 namespace bitfed {

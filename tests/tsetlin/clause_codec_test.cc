@@ -6,8 +6,8 @@
 
 #include <cmath>
 
-#include "bitfed/base/digest.h"
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/base/hash/random.h"
 #include "bitfed/base/range_coder.h"
 #include "tests/base/error_text.h"
 

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "tests/tsetlin/naive_patches.h"
 
 namespace bitfed {

@@ -1,4 +1,4 @@
-#include "bitfed/tsetlin/compiled_clauses.h"
+#include "bitfed/tsetlin/machine/compiled_clauses.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "bitfed/tsetlin/machine.h"
+#include "bitfed/tsetlin/machine/machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "bitfed/base/random.h"
-#include "bitfed/data/bit_images.h"
-#include "bitfed/tsetlin/patches.h"
+#include "bitfed/base/hash/random.h"
+#include "bitfed/data/booleanize/bit_images.h"
+#include "bitfed/tsetlin/machine/patches.h"
 
 namespace bitfed {
 

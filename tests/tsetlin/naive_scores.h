@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/base/random.h"
-#include "bitfed/data/booleanizer.h"
+#include "bitfed/base/hash/random.h"
+#include "bitfed/data/booleanize/booleanizer.h"
 #include "bitfed/data/dataset.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 #include "tests/tsetlin/naive_patches.h"

@@ -1,4 +1,4 @@
-#include "bitfed/tsetlin/patches.h"
+#include "bitfed/tsetlin/machine/patches.h"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "bitfed/base/random.h"
+#include "bitfed/base/hash/random.h"
 #include "bitfed/bits/kernels.h"
-#include "bitfed/tsetlin/machine.h"
+#include "bitfed/tsetlin/machine/machine.h"
 #include "tests/tsetlin/naive_patches.h"
 
 namespace bitfed {

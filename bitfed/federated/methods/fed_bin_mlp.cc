@@ -8,12 +8,12 @@
 #include <numeric>
 
 #include "bitfed/base/error.h"
-#include "bitfed/federated/client_mean.h"
-#include "bitfed/federated/methods/column_ranges.h"
+#include "bitfed/federated/arithmetic/client_mean.h"
+#include "bitfed/federated/mlp/column_ranges.h"
 #include "bitfed/federated/methods/methods.h"
-#include "bitfed/federated/methods/mlp_messages.h"
-#include "bitfed/nn/mlp_model.h"
-#include "bitfed/nn/mlp_trainer.h"
+#include "bitfed/federated/mlp/mlp_messages.h"
+#include "bitfed/zoo/mlp_model.h"
+#include "bitfed/nn/mlp/mlp_trainer.h"
 #include "bitfed/zoo/mlp_zoo.h"
 
 namespace bitfed {

@@ -2,7 +2,7 @@
 // AISTATS 2017) with real-valued networks.
 
 #include "bitfed/federated/methods/methods.h"
-#include "bitfed/federated/methods/network_method.h"
+#include "bitfed/federated/network/network_method.h"
 
 namespace bitfed {
 

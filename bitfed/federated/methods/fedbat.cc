@@ -5,10 +5,10 @@
 #include <cmath>
 
 #include "bitfed/base/error.h"
-#include "bitfed/federated/methods/binarised_update.h"
+#include "bitfed/federated/arithmetic/binarised_update.h"
 #include "bitfed/federated/methods/methods.h"
-#include "bitfed/federated/methods/network_method.h"
-#include "bitfed/nn/sign_bits.h"
+#include "bitfed/federated/network/network_method.h"
+#include "bitfed/nn/products/sign_bits.h"
 
 namespace bitfed {
 namespace {

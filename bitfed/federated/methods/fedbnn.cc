@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "bitfed/federated/methods/methods.h"
-#include "bitfed/federated/methods/network_method.h"
+#include "bitfed/federated/network/network_method.h"
 
 namespace bitfed {
 

@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "bitfed/federated/methods/kronecker_update.h"
+#include "bitfed/federated/arithmetic/kronecker_update.h"
 #include "bitfed/federated/methods/methods.h"
-#include "bitfed/federated/methods/network_method.h"
+#include "bitfed/federated/network/network_method.h"
 
 namespace bitfed {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "bitfed/base/error.h"
-#include "bitfed/federated/methods/booleanizer_fit.h"
+#include "bitfed/federated/tsetlin/booleanizer_fit.h"
 #include "bitfed/federated/methods/methods.h"
-#include "bitfed/federated/methods/tsetlin_server.h"
+#include "bitfed/federated/tsetlin/tsetlin_server.h"
 #include "bitfed/tsetlin/clause_codec.h"
 
 namespace bitfed {

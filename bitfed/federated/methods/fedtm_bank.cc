@@ -12,7 +12,7 @@
 #include <numeric>
 
 #include "bitfed/federated/methods/methods.h"
-#include "bitfed/federated/methods/tsetlin_server.h"
+#include "bitfed/federated/tsetlin/tsetlin_server.h"
 
 namespace bitfed {
 namespace {

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "bitfed/base/error.h"
-#include "bitfed/federated/methods/kmeans.h"
+#include "bitfed/federated/arithmetic/kmeans.h"
 #include "bitfed/federated/methods/methods.h"
-#include "bitfed/federated/methods/tsetlin_server.h"
+#include "bitfed/federated/tsetlin/tsetlin_server.h"
 
 namespace bitfed {
 namespace {

@@ -2,7 +2,7 @@
 // machine is silent about classes that its client has never seen.
 
 #include "bitfed/federated/methods/methods.h"
-#include "bitfed/federated/methods/tsetlin_server.h"
+#include "bitfed/federated/tsetlin/tsetlin_server.h"
 
 namespace bitfed {
 namespace {

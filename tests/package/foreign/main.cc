@@ -1,4 +1,4 @@
-#include <bitfed/base/random.h>
+#include <bitfed/base/hash/random.h>
 #include <bitfed/bits/bit_matrix.h>
 #include <bitfed/bits/kernels.h>
 

@@ -1,0 +1,57 @@
+#include <array>
+
+#include "bitfed/base/error.h"
+#include "bitfed/data/booleanize/booleanizer.h"
+
+// Apart from the booleanizers themselves: a deployed model has these, but reads no recipes.
+namespace bitfed {
+namespace {
+
+int read_integer(const Config& config, const char* key, int fallback, int least, int most) {
+  return static_cast<int>(config.integer(key, fallback, least, most));
+}
+
+void read_threshold(const Config& config, BooleanizerSpec& spec) {
+  spec.level = read_integer(config, "level", spec.level, 0, kMostLevel);
+}
+
+void read_adaptive(const Config& config, BooleanizerSpec& spec) {
+  spec.window = read_integer(config, "window", spec.window, 3, kMostWindow);
+  spec.offset = read_integer(config, "offset", spec.offset, -kMostOffset, kMostOffset);
+  if (spec.window % 2 == 0) {
+    throw input_error("{}: found {}, expected an odd number", config.where("window"), spec.window);
+  }
+}
+
+void read_thermometer(const Config& config, BooleanizerSpec& spec) {
+  spec.levels = read_integer(config, "levels", spec.levels, 1, kMostLevels);
+}
+
+void read_quantile(const Config& config, BooleanizerSpec& spec) {
+  spec.bins = read_integer(config, "bins", spec.bins, 2, kMostBins);
+}
+
+struct Reader {
+  const char* kind;
+  void (*read)(const Config&, BooleanizerSpec&);
+};
+
+constexpr std::array<Reader, 4> kReaders = {{
+    {"threshold", read_threshold},
+    {"adaptive-gaussian", read_adaptive},
+    {"colour-thermometer", read_thermometer},
+    {"quantile", read_quantile},
+}};
+
+}  // namespace
+
+BooleanizerSpec read_booleanizer(const Config& config, const std::string& default_kind) {
+  BooleanizerSpec spec;
+  spec.kind = config.choice("kind", default_kind, booleanizer_kinds());
+  for (const Reader& reader : kReaders) {
+    if (spec.kind == reader.kind) reader.read(config, spec);
+  }
+  return spec;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,169 @@
+#include "bitfed/data/catalog/catalog.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "bitfed/base/error.h"
+#include "bitfed/base/names.h"
+#include "bitfed/data/formats/csv.h"
+#include "bitfed/data/catalog/split_table.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+bool has_file(const fs::path& folder, const std::string& file) {
+  std::error_code code;
+  if (fs::exists(folder / file, code)) return true;
+  return file.ends_with(".gz") && fs::exists(folder / file.substr(0, file.size() - 3), code);
+}
+
+// " (DIR has some of its files, but not FILE)" for the first folder that holds a part, else "".
+std::string incomplete(const DatasetEntry& entry, const std::vector<fs::path>& folders) {
+  for (const fs::path& folder : folders) {
+    std::string missing;
+    bool some = false;
+    for (const std::string& file : entry.files) {
+      if (has_file(folder, file)) {
+        some = true;
+      } else if (missing.empty()) {
+        missing = file;
+      }
+    }
+    if (some) return fmt::format(" ({} has some of its files, but not {})", folder.string(), missing);
+  }
+  return "";
+}
+
+std::string listed(const std::vector<fs::path>& folders) {
+  std::vector<std::string> names;
+  for (const fs::path& folder : folders) names.push_back(folder.string());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::vector<std::string> split_list(const std::string& list) {
+  std::vector<std::string> names;
+  size_t start = 0;
+  while (start < list.size()) {
+    const size_t comma = std::min(list.find(',', start), list.size());
+    names.push_back(list.substr(start, comma - start));
+    start = comma + 1;
+  }
+  return names;
+}
+
+fs::path find_table(const std::string& file, const Config& data, const std::string& data_dir) {
+  std::error_code code;
+  if (fs::exists(file, code)) return file;
+  const std::vector<fs::path> folders = data_search_path(data_dir);
+  if (!fs::path(file).is_absolute()) {
+    for (const fs::path& folder : folders) {
+      if (fs::exists(folder / file, code)) return folder / file;
+    }
+  }
+  throw input_error("{}: no file {}; looked in the present folder and in {}", data.where("file"), file,
+                    listed(folders));
+}
+
+DataSplit load_table(const Config& data, const std::string& data_dir, uint64_t seed) {
+  const std::string file = data.required_text("file");
+  CsvOptions options;
+  options.label = data.required_text("label");
+  options.person = data.text("person", "");
+  options.ignore = split_list(data.text("ignore", ""));
+  const SplitSpec split = read_split(data, {});
+  return split_table(load_csv(find_table(file, data, data_dir), options), split, seed);
+}
+
+DataSplit load_entry(const DatasetEntry& entry, const Config& data, const std::string& data_dir,
+                     uint64_t seed) {
+  if (const auto folder = find_dataset(entry, data_dir)) return entry.load(*folder, data, seed);
+  const std::vector<fs::path> folders = data_search_path(data_dir);
+  throw input_error("data set '{}' not found: looked for {} in {}{}; {}", entry.name, entry.files.front(),
+                    listed(folders), incomplete(entry, folders), entry.how_to_get);
+}
+
+// Adds the notes that any data set may need.
+DataSplit with_notes(DataSplit split) {
+  if (const size_t dropped = split.train.dropped_rows; dropped > 0) {
+    split.notes.push_back(dropped == 1 ? "1 row with an empty cell was left out"
+                                       : fmt::format("{} rows with empty cells were left out", dropped));
+  }
+  std::vector<bool> trained(split.train.class_count());
+  std::vector<bool> tested(split.train.class_count());
+  for (const uint16_t label : split.train.labels) trained[label] = true;
+  for (const uint16_t label : split.test.labels) tested[label] = true;
+  for (size_t label = 0; label < trained.size(); ++label) {
+    if (trained[label] || !tested[label]) continue;
+    split.notes.push_back(fmt::format("class '{}' is in the test rows alone: nobody can learn it",
+                                      split.train.class_names[label]));
+  }
+  return split;
+}
+
+}  // namespace
+
+std::vector<fs::path> data_search_path(const std::string& data_dir) {
+  std::vector<fs::path> folders;
+  if (!data_dir.empty()) folders.emplace_back(data_dir);
+  if (const std::string data = environment("BITFED_DATA"); !data.empty()) folders.emplace_back(data);
+  folders.emplace_back("data");
+  if (const std::string home = environment("HOME"); !home.empty()) {
+    folders.push_back(fs::path(home) / ".local/share/bitfed");
+  }
+  folders.emplace_back("/usr/share/datasets");
+  return folders;
+}
+
+const DatasetEntry& find_entry(const std::string& name) {
+  std::vector<std::string> known;
+  for (const DatasetEntry& entry : datasets()) {
+    if (entry.name == name) return entry;
+    known.push_back(entry.name);
+  }
+  throw input_error("unknown data set '{}'{}", name, suggestion(name, known));
+}
+
+bool has_files(const DatasetEntry& entry, const fs::path& folder) {
+  for (const std::string& file : entry.files) {
+    if (!has_file(folder, file)) return false;
+  }
+  return true;
+}
+
+std::optional<fs::path> find_dataset(const DatasetEntry& entry, const std::string& data_dir) {
+  for (const fs::path& folder : data_search_path(data_dir)) {
+    if (has_files(entry, folder)) return folder;
+  }
+  return std::nullopt;
+}
+
+DataSplit load_dataset(const std::string& name, const std::string& data_dir) {
+  return with_notes(load_entry(find_entry(name), Config::parse("", name), data_dir, 0));
+}
+
+DataSplit load_data(const Config& data, const std::string& data_dir, uint64_t seed) {
+  const bool named = data.has("name");
+  if (named == data.has("file")) {
+    throw input_error("{}: expected either name (a built-in data set) or file (a CSV table){}",
+                      data.where("name"), named ? ", found both" : ", found neither");
+  }
+  if (!named) return with_notes(load_table(data, data_dir, seed));
+  const std::string name = data.required_text("name");
+  try {
+    find_entry(name);
+  } catch (const Error& error) {
+    throw input_error("{}: {}", data.where("name"), error.what());
+  }
+  return with_notes(load_entry(find_entry(name), data, data_dir, seed));
+}
+
+}  // namespace bitfed

@@ -1,0 +1,75 @@
+#include "bitfed/data/catalog/split_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "bitfed/base/error.h"
+#include "bitfed/base/hash/random.h"
+
+namespace bitfed {
+namespace {
+
+constexpr double kLeastFraction = 0.01;
+constexpr double kMostFraction = 0.99;
+
+using Unit = std::pair<uint32_t, uint16_t>;  // a person, and a class where classes are cut by themselves
+
+std::map<Unit, std::vector<uint32_t>> rows_by_unit(const Dataset& dataset, bool by_class) {
+  std::map<Unit, std::vector<uint32_t>> units;
+  for (uint32_t row = 0; row < dataset.size(); ++row) {
+    const uint32_t person = dataset.groups.empty() ? 0 : dataset.groups[row];
+    units[{person, by_class ? dataset.labels[row] : uint16_t{0}}].push_back(row);
+  }
+  return units;
+}
+
+size_t test_count(size_t rows, double test_fraction) {
+  const auto rounded = static_cast<size_t>(std::lround(test_fraction * static_cast<double>(rows)));
+  return std::min(rounded, rows - 1);
+}
+
+}  // namespace
+
+SplitSpec read_split(const Config& data, const SplitSpec& fallback) {
+  SplitSpec spec;
+  const std::vector<std::string> kinds = {"time", "time-per-class", "stratified"};
+  spec.kind = data.choice("split", fallback.kind, kinds);
+  spec.test_fraction = data.number("test_fraction", fallback.test_fraction, kLeastFraction, kMostFraction);
+  return spec;
+}
+
+DataSplit split_table(const Dataset& dataset, const SplitSpec& spec, uint64_t seed) {
+  const bool drawn = spec.kind == "stratified";
+  std::vector<bool> for_test(dataset.size());
+  auto units = rows_by_unit(dataset, spec.kind != "time");
+  for (auto& [unit, order] : units) {
+    if (drawn) RandomStream({seed, "split", unit.second, unit.first}).shuffle(std::span(order));
+    const size_t count = test_count(order.size(), spec.test_fraction);
+    for (size_t i = order.size() - count; i < order.size(); ++i) for_test[order[i]] = true;
+  }
+  std::vector<uint32_t> train;
+  std::vector<uint32_t> test;
+  for (uint32_t row = 0; row < dataset.size(); ++row) (for_test[row] ? test : train).push_back(row);
+  if (test.empty()) {
+    throw input_error(
+        "{}: found no row to test with ({} rows, test_fraction {:g}, everyone keeps one to train with), "
+        "expected "
+        "more rows or a larger test_fraction",
+        dataset.name, dataset.size(), spec.test_fraction);
+  }
+  DataSplit split{subset(dataset, train), subset(dataset, test), {}};
+  split.train.dropped_rows = dataset.dropped_rows;
+  if (drawn) {
+    split.notes.emplace_back(
+        "test rows were drawn at random (split = \"stratified\"): neighbouring windows of one recording may "
+        "be "
+        "on both sides");
+  }
+  return split;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,108 @@
+#include "bitfed/data/formats/cifar.h"
+
+#include <string>
+#include <vector>
+
+#include "bitfed/base/byte_io.h"
+#include "bitfed/base/error.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kSide = 32;
+constexpr size_t kChannels = 3;
+constexpr size_t kPlane = kSide * kSide;
+constexpr size_t kImageBytes = kPlane * kChannels;
+
+const std::vector<std::string> kClasses10 = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                             "dog",      "frog",       "horse", "ship", "truck"};
+
+// The fine labels, as fine_label_names.txt lists them.
+const std::vector<std::string> kClasses100 = {
+    "apple",      "aquarium_fish", "baby",         "bear",       "beaver",      "bed",         "bee",
+    "beetle",     "bicycle",       "bottle",       "bowl",       "boy",         "bridge",      "bus",
+    "butterfly",  "camel",         "can",          "castle",     "caterpillar", "cattle",      "chair",
+    "chimpanzee", "clock",         "cloud",        "cockroach",  "couch",       "crab",        "crocodile",
+    "cup",        "dinosaur",      "dolphin",      "elephant",   "flatfish",    "forest",      "fox",
+    "girl",       "hamster",       "house",        "kangaroo",   "keyboard",    "lamp",        "lawn_mower",
+    "leopard",    "lion",          "lizard",       "lobster",    "man",         "maple_tree",  "motorcycle",
+    "mountain",   "mouse",         "mushroom",     "oak_tree",   "orange",      "orchid",      "otter",
+    "palm_tree",  "pear",          "pickup_truck", "pine_tree",  "plain",       "plate",       "poppy",
+    "porcupine",  "possum",        "rabbit",       "raccoon",    "ray",         "road",        "rocket",
+    "rose",       "sea",           "seal",         "shark",      "shrew",       "skunk",       "skyscraper",
+    "snail",      "snake",         "spider",       "squirrel",   "streetcar",   "sunflower",   "sweet_pepper",
+    "table",      "tank",          "telephone",    "television", "tiger",       "tractor",     "train",
+    "trout",      "tulip",         "turtle",       "wardrobe",   "whale",       "willow_tree", "wolf",
+    "woman",      "worm"};
+
+size_t label_bytes(CifarKind kind) {
+  return kind == CifarKind::kCifar10 ? 1 : 2;
+}
+
+Dataset empty_dataset(CifarKind kind) {
+  Dataset dataset;
+  dataset.name = kind == CifarKind::kCifar10 ? "cifar10" : "cifar100";
+  dataset.height = kSide;
+  dataset.width = kSide;
+  dataset.channels = kChannels;
+  dataset.class_names = kind == CifarKind::kCifar10 ? kClasses10 : kClasses100;
+  return dataset;
+}
+
+// Channel by channel into pixel by pixel.
+void interleave(const uint8_t* planes, uint8_t* pixels) {
+  for (size_t pixel = 0; pixel < kPlane; ++pixel) {
+    for (size_t channel = 0; channel < kChannels; ++channel) {
+      pixels[pixel * kChannels + channel] = planes[channel * kPlane + pixel];
+    }
+  }
+}
+
+Dataset load_files(const fs::path& folder, CifarKind kind, const std::vector<std::string>& names) {
+  Dataset dataset = empty_dataset(kind);
+  for (const std::string& name : names) {
+    const fs::path path = folder / name;
+    parse_cifar(read_file(path), path.string(), kind, dataset);
+  }
+  return dataset;
+}
+
+}  // namespace
+
+void parse_cifar(std::span<const uint8_t> bytes, std::string_view name, CifarKind kind, Dataset& dataset) {
+  const size_t record = label_bytes(kind) + kImageBytes;
+  if (bytes.empty() || bytes.size() % record != 0) {
+    throw input_error("{}: {} bytes, expected a multiple of {} (one image each)", name, bytes.size(), record);
+  }
+  if (dataset.class_names.empty()) dataset = empty_dataset(kind);
+  const size_t count = bytes.size() / record;
+  const size_t before = dataset.size();
+  dataset.pixels.resize((before + count) * kImageBytes);
+  dataset.labels.resize(before + count);
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* item = bytes.data() + i * record;
+    const uint8_t label = item[label_bytes(kind) - 1];
+    if (label >= dataset.class_count()) {
+      throw input_error("{}: label {} of image {}, expected 0 to {}", name, label, i,
+                        dataset.class_count() - 1);
+    }
+    dataset.labels[before + i] = label;
+    interleave(item + label_bytes(kind), dataset.pixels.data() + (before + i) * kImageBytes);
+  }
+}
+
+DataSplit load_cifar10(const fs::path& folder) {
+  const std::vector<std::string> batches = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                            "data_batch_4.bin", "data_batch_5.bin"};
+  return {load_files(folder, CifarKind::kCifar10, batches),
+          load_files(folder, CifarKind::kCifar10, {"test_batch.bin"})};
+}
+
+DataSplit load_cifar100(const fs::path& folder) {
+  return {load_files(folder, CifarKind::kCifar100, {"train.bin"}),
+          load_files(folder, CifarKind::kCifar100, {"test.bin"})};
+}
+
+}  // namespace bitfed

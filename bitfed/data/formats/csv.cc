@@ -1,0 +1,287 @@
+#include "bitfed/data/formats/csv.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <unordered_map>
+
+#include "bitfed/base/byte_io.h"
+#include "bitfed/base/error.h"
+#include "bitfed/base/names.h"
+#include "bitfed/data/formats/csv_reader.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaximumColumns = 65536;
+constexpr size_t kMaximumClasses = std::numeric_limits<uint16_t>::max();
+constexpr char kSeparator = '\x1f';  // between the parts of a person's key: no text holds it
+
+// A cell for an error's text: on one line, and not all of a long one.
+std::string shown(std::string_view cell) {
+  constexpr size_t kMost = 40;
+  return fmt::format("{:?}{}", cell.substr(0, kMost), cell.size() > kMost ? "…" : "");
+}
+
+std::string_view trimmed(std::string_view cell) {
+  const size_t first = cell.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return cell.substr(first, cell.find_last_not_of(" \t") - first + 1);
+}
+
+// What spreadsheets and data frames write for a value that is not there.
+bool is_null(std::string_view cell) {
+  constexpr std::array<std::string_view, 8> kNulls = {"", "null", "NULL", "NA", "N/A", "NaN", "nan", "None"};
+  return std::find(kNulls.begin(), kNulls.end(), cell) != kNulls.end();
+}
+
+bool has_control_characters(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
+// Texts in the order they first come, each with a number.
+class TextIndex {
+ public:
+  uint32_t number(std::string_view text) {
+    const auto [entry, added] = numbers_.try_emplace(std::string(text), static_cast<uint32_t>(texts_.size()));
+    if (added) texts_.push_back(entry->first);
+    return entry->second;
+  }
+  const std::vector<std::string>& texts() const { return texts_; }
+
+ private:
+  std::unordered_map<std::string, uint32_t> numbers_;
+  std::vector<std::string> texts_;
+};
+
+bool is_integer(const std::string& text, int64_t& value) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+// old number -> place in the sorted order.
+std::vector<uint32_t> sorted_places(const std::vector<std::string>& texts) {
+  std::vector<int64_t> values(texts.size());
+  bool integers = true;
+  for (size_t i = 0; i < texts.size(); ++i) integers = integers && is_integer(texts[i], values[i]);
+  std::vector<uint32_t> order(texts.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    if (integers && values[a] != values[b]) return values[a] < values[b];
+    return texts[a] < texts[b];
+  });
+  std::vector<uint32_t> places(texts.size());
+  for (uint32_t place = 0; place < order.size(); ++place) places[order[place]] = place;
+  return places;
+}
+
+std::vector<std::string> split_names(const std::string& list) {
+  std::vector<std::string> names;
+  size_t start = 0;
+  for (size_t comma; (comma = list.find(',', start)) != std::string::npos; start = comma + 1) {
+    names.emplace_back(trimmed(std::string_view(list).substr(start, comma - start)));
+  }
+  names.emplace_back(trimmed(std::string_view(list).substr(start)));
+  return names;
+}
+
+// What each column of the file is for.
+struct Layout {
+  size_t label = 0;
+  std::vector<size_t> person;
+  std::vector<size_t> numbers;
+  std::vector<size_t> counting;    // all of the above, in the order of the file
+  std::vector<std::string> names;  // as in the header; "column 3" for one without a name
+};
+
+size_t find_column(const std::vector<std::string>& header, const std::string& column, std::string_view name,
+                   std::string_view purpose) {
+  const auto found = std::find(header.begin(), header.end(), column);
+  if (found != header.end()) return static_cast<size_t>(found - header.begin());
+  throw input_error("{}: has no column '{}' ({}){}", name, column, purpose, suggestion(column, header));
+}
+
+std::vector<std::string> check_header(const std::vector<std::string_view>& fields, std::string_view name) {
+  if (fields.size() > kMaximumColumns) {
+    throw input_error("{}: line 1: {} columns, expected at most {}", name, fields.size(), kMaximumColumns);
+  }
+  std::vector<std::string> header;
+  std::unordered_map<std::string_view, size_t> seen;
+  for (const std::string_view field : fields) {
+    header.emplace_back(trimmed(field));
+    if (has_control_characters(header.back())) {
+      throw input_error("{}: line 1: column name {} has control characters", name, shown(header.back()));
+    }
+    const auto [other, added] = seen.try_emplace(trimmed(field), header.size());
+    if (!added && !header.back().empty()) {
+      throw input_error("{}: line 1: columns {} and {} are both named '{}'", name, other->second,
+                        header.size(), header.back());
+    }
+  }
+  return header;
+}
+
+Layout make_layout(const std::vector<std::string>& header, std::string_view name, const CsvOptions& options) {
+  Layout layout;
+  layout.names = header;
+  layout.label = find_column(header, options.label, name, "label");
+  if (!options.person.empty()) {
+    const bool whole = std::find(header.begin(), header.end(), options.person) != header.end();
+    const auto parts = whole ? std::vector<std::string>{options.person} : split_names(options.person);
+    for (const std::string& part : parts) layout.person.push_back(find_column(header, part, name, "person"));
+  }
+  for (const std::string& column : options.ignore) find_column(header, column, name, "ignore");
+  for (size_t i = 0; i < header.size(); ++i) {
+    const bool ignored =
+        std::find(options.ignore.begin(), options.ignore.end(), header[i]) != options.ignore.end();
+    const bool of_person = std::find(layout.person.begin(), layout.person.end(), i) != layout.person.end();
+    if (header[i].empty()) layout.names[i] = fmt::format("column {}", i + 1);
+    const bool listed = options.only.empty() || std::find(options.only.begin(), options.only.end(),
+                                                          layout.names[i]) != options.only.end();
+    const bool is_number = i != layout.label && !ignored && !of_person && listed;
+    if (is_number && options.only.empty()) layout.numbers.push_back(i);
+    if (is_number || i == layout.label || of_person) layout.counting.push_back(i);
+  }
+  for (const std::string& column : options.only)
+    layout.numbers.push_back(find_column(layout.names, column, name, "a number"));
+  if (layout.numbers.empty()) throw input_error("{}: has no column of numbers to learn from", name);
+  return layout;
+}
+
+// Turns records into rows of the dataset.
+class TableBuilder {
+ public:
+  TableBuilder(Layout layout, std::string_view name) : layout_(std::move(layout)), name_(name) {
+    for (const size_t column : layout_.numbers) dataset_.columns.push_back(layout_.names[column]);
+  }
+
+  void add(const std::vector<std::string_view>& fields, size_t line) {
+    line_ = line;
+    if (fields.size() != layout_.names.size()) {
+      throw input_error("{}: line {}: {} fields, expected {} as in the header", name_, line_, fields.size(),
+                        layout_.names.size());
+    }
+    const std::optional<size_t> empty = first_null(fields);
+    // The other cells of a row that is dropped are checked all the same.
+    for (const size_t column : layout_.numbers) {
+      if (!is_null(trimmed(fields[column]))) dataset_.values.push_back(number(fields, column));
+    }
+    const std::string_view label = text(fields, layout_.label);
+    const std::string person = person_of(fields);
+    if (empty) {
+      drop(*empty);
+      return;
+    }
+    labels_.push_back(classes_.number(label));
+    if (classes_.texts().size() > kMaximumClasses) {
+      throw input_error("{}: line {}: column '{}' has more than {} different labels", name_, line_,
+                        layout_.names[layout_.label], kMaximumClasses);
+    }
+    if (!layout_.person.empty()) dataset_.groups.push_back(people_.number(person));
+  }
+
+  Dataset finish() {
+    if (labels_.empty() && dataset_.dropped_rows > 0) {
+      throw input_error("{}: all {} rows have empty cells, the first in {}; expected a row without", name_,
+                        dataset_.dropped_rows, first_dropped_);
+    }
+    if (labels_.empty()) throw input_error("{}: has a header but no rows", name_);
+    const std::vector<uint32_t> classes = sorted_places(classes_.texts());
+    dataset_.class_names = in_order(classes_.texts(), classes);
+    for (const uint32_t label : labels_) dataset_.labels.push_back(static_cast<uint16_t>(classes[label]));
+    const std::vector<uint32_t> people = sorted_places(people_.texts());
+    dataset_.group_names = in_order(people_.texts(), people);
+    for (std::string& key : dataset_.group_names) std::replace(key.begin(), key.end(), kSeparator, ',');
+    for (uint32_t& group : dataset_.groups) group = people[group];
+    return std::move(dataset_);
+  }
+
+ private:
+  static std::vector<std::string> in_order(const std::vector<std::string>& texts,
+                                           const std::vector<uint32_t>& places) {
+    std::vector<std::string> sorted(texts.size());
+    for (size_t i = 0; i < texts.size(); ++i) sorted[places[i]] = texts[i];
+    return sorted;
+  }
+
+  // The first column that counts and is null in this row.
+  std::optional<size_t> first_null(const std::vector<std::string_view>& fields) const {
+    for (const size_t column : layout_.counting) {
+      if (is_null(trimmed(fields[column]))) return column;
+    }
+    return std::nullopt;
+  }
+
+  // Takes back the numbers of the present row.
+  void drop(size_t column) {
+    if (dataset_.dropped_rows++ == 0) {
+      first_dropped_ = fmt::format("line {}, column '{}'", line_, layout_.names[column]);
+    }
+    dataset_.values.resize(labels_.size() * layout_.numbers.size());
+  }
+
+  std::string person_of(const std::vector<std::string_view>& fields) const {
+    std::string key;
+    for (const size_t column : layout_.person) {
+      if (!key.empty()) key += kSeparator;
+      key += text(fields, column);
+    }
+    return key;
+  }
+
+  std::string_view text(const std::vector<std::string_view>& fields, size_t column) const {
+    const std::string_view cell = trimmed(fields[column]);
+    if (has_control_characters(cell)) throw bad_cell(column, shown(cell) + " has control characters");
+    return cell;
+  }
+
+  float number(const std::vector<std::string_view>& fields, size_t column) const {
+    std::string_view cell = trimmed(fields[column]);
+    if (cell.size() > 1 && cell[0] == '+' && cell[1] != '-') cell.remove_prefix(1);
+    double value = 0;
+    const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    const bool whole = code == std::errc() && end == cell.data() + cell.size();
+    // Written so that NaN fails too.
+    if (whole && std::fabs(value) <= std::numeric_limits<float>::max()) return static_cast<float>(value);
+    throw bad_cell(column, fmt::format("is {}, expected a finite number", shown(cell)));
+  }
+
+  Error bad_cell(size_t column, const std::string& what) const {
+    return input_error("{}: line {}: column '{}' {}", name_, line_, layout_.names[column], what);
+  }
+
+  Layout layout_;
+  std::string_view name_;
+  size_t line_ = 0;
+  std::string first_dropped_;  // where the first row that was dropped has its empty cell
+  Dataset dataset_;
+  std::vector<uint32_t> labels_;
+  TextIndex classes_;
+  TextIndex people_;
+};
+
+}  // namespace
+
+Dataset parse_csv(std::string_view text, std::string_view name, const CsvOptions& options) {
+  CsvReader reader(text, name);
+  std::vector<std::string_view> fields;
+  if (!reader.next(fields)) throw input_error("{}: is empty, expected a CSV table with a header", name);
+  const std::vector<std::string> header = check_header(fields, name);
+  TableBuilder table(make_layout(header, name, options), name);
+  while (reader.next(fields)) table.add(fields, reader.line());
+  Dataset dataset = table.finish();
+  dataset.name = fs::path(name).stem().string();
+  return dataset;
+}
+
+Dataset load_csv(const fs::path& path, const CsvOptions& options) {
+  return parse_csv(read_text_file(path), path.string(), options);
+}
+
+}  // namespace bitfed

@@ -1,0 +1,44 @@
+#include "bitfed/data/formats/zlib_stream.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "bitfed/base/error.h"
+
+namespace bitfed {
+
+Bytes unzlib(std::span<const uint8_t> packed, std::string_view name, uint64_t limit) {
+  z_stream stream{};
+  if (inflateInit(&stream) != Z_OK) throw failure("zlib could not be started");
+  struct End {
+    z_stream* stream;
+    ~End() { inflateEnd(stream); }
+  } const end{&stream};
+  stream.next_in = const_cast<Bytef*>(packed.data());
+  stream.avail_in = static_cast<uInt>(packed.size());  // below 4 GiB, as promised
+  Bytes result;
+  size_t produced = 0;
+  int status = Z_OK;
+  while (status == Z_OK) {
+    if (produced == result.size()) {
+      if (produced >= limit) throw input_error("{}: unpacks to more than {} bytes", name, limit);
+      result.resize(static_cast<size_t>(std::min<uint64_t>(limit, std::max<uint64_t>(4096, 2 * produced))));
+    }
+    const auto room =
+        static_cast<uInt>(std::min<size_t>(result.size() - produced, std::numeric_limits<uInt>::max()));
+    stream.next_out = result.data() + produced;
+    stream.avail_out = room;
+    status = inflate(&stream, Z_NO_FLUSH);
+    produced += room - stream.avail_out;
+  }
+  if (status != Z_STREAM_END || stream.avail_in != 0) {
+    throw input_error("{}: a packed variable is not one whole zlib stream: {}", name,
+                      stream.msg != nullptr ? stream.msg : "it ends early or bytes follow it");
+  }
+  result.resize(produced);
+  return result;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,118 @@
+#include "bitfed/federated/arithmetic/client_mean.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <numeric>
+
+namespace bitfed {
+namespace {
+
+// The mean of what is left of `values` when so many are taken off at each end; it sorts them.
+float mean_of_middle(std::vector<float>* values, size_t off) {
+  std::sort(values->begin(), values->end());
+  const auto first = values->begin() + static_cast<std::ptrdiff_t>(off);
+  const auto last = values->end() - static_cast<std::ptrdiff_t>(off);
+  return static_cast<float>(std::accumulate(first, last, 0.0) / static_cast<double>(last - first));
+}
+
+}  // namespace
+
+Combining read_combining(const Config& recipe) {
+  const Config federation = recipe.section("federation");
+  const std::vector<std::string> kinds = {"mean", "median", "trimmed-mean"};  // as Combining::Kind has them
+  const std::string kind = federation.choice("combine", kinds[0], kinds);
+  Combining combining;
+  combining.kind = static_cast<Combining::Kind>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
+  if (combining.kind == Combining::Kind::kTrimmedMean)
+    combining.trim = federation.number("trim", combining.trim, 0, 0.499);
+  if (federation.has("norm_bound")) combining.norm_bound = federation.number("norm_bound", 1, 1e-9, 1e9);
+  if (federation.has("most_samples"))
+    combining.most_samples = static_cast<uint32_t>(federation.integer("most_samples", 1, 1));
+  return combining;
+}
+
+// The sum runs in one order, in double precision: the same on every machine.
+void ClientMean::shorten(const Numbers& start, Numbers* numbers) {
+  double square = 0;
+  for (size_t t = 0; t < start.size(); ++t) {
+    if (!learned_[t]) continue;
+    for (size_t i = 0; i < start[t].size(); ++i) {
+      const double change = static_cast<double>((*numbers)[t][i]) - start[t][i];
+      square += change * change;
+    }
+  }
+  const double norm = std::sqrt(square);
+  lengths_.push_back(norm);
+  if (norm <= combining_.norm_bound) return;
+  const double factor = combining_.norm_bound / norm;
+  for (size_t t = 0; t < start.size(); ++t) {
+    for (size_t i = 0; i < start[t].size(); ++i) {
+      const double change = static_cast<double>((*numbers)[t][i]) - start[t][i];
+      (*numbers)[t][i] = static_cast<float>(start[t][i] + factor * change);
+    }
+  }
+}
+
+void ClientMean::add(uint32_t client, Numbers numbers, uint32_t samples, const Numbers& start) {
+  assert(numbers.size() == start.size() && numbers.size() == learned_.size() && samples > 0);
+  samples = std::min(samples, combining_.most_samples);
+  if (combining_.norm_bound > 0) shorten(start, &numbers);
+  if (combining_.kind == Combining::Kind::kMean) {
+    means_.resize(numbers.size());
+    // The first one refuses too many samples for all of them.
+    for (size_t t = 0; t < numbers.size(); ++t) means_[t].add(numbers[t], samples);
+  } else {
+    all_[client] = std::move(numbers);
+  }
+  ++clients_;
+  samples_ += samples;
+}
+
+Numbers ClientMean::middle() const {
+  const size_t clients = all_.size();
+  const size_t off = combining_.kind == Combining::Kind::kMedian
+                         ? (clients - 1) / 2
+                         : static_cast<size_t>(combining_.trim * static_cast<double>(clients));
+  Numbers result = all_.begin()->second;
+  std::vector<float> values(clients);
+  for (size_t t = 0; t < result.size(); ++t) {
+    for (size_t i = 0; i < result[t].size(); ++i) {
+      size_t next = 0;
+      for (const auto& [client, numbers] : all_) values[next++] = numbers[t][i];
+      result[t][i] = mean_of_middle(&values, off);
+    }
+  }
+  return result;
+}
+
+Numbers ClientMean::take() {
+  assert(clients_ > 0);
+  Numbers result;
+  if (combining_.kind == Combining::Kind::kMean) {
+    for (const ExactMean& mean : means_) result.push_back(mean.mean());
+  } else {
+    result = middle();
+  }
+  std::vector<double> lengths = std::move(lengths_);
+  std::sort(lengths.begin(), lengths.end());
+  *this = ClientMean(combining_, std::move(learned_));
+  last_lengths_ = std::move(lengths);
+  return result;
+}
+
+std::vector<std::string> ClientMean::notes() const {
+  if (last_lengths_.empty()) return {};
+  const auto beyond = last_lengths_.end() -
+                      std::upper_bound(last_lengths_.begin(), last_lengths_.end(), combining_.norm_bound);
+  return {
+      fmt::format("norm bound {}: in the last round {} of {} changes were shortened; they were {:.4g} to "
+                  "{:.4g} long, {:.4g} in "
+                  "the median",
+                  combining_.norm_bound, beyond, last_lengths_.size(), last_lengths_.front(),
+                  last_lengths_.back(), last_lengths_[last_lengths_.size() / 2])};
+}
+
+}  // namespace bitfed

@@ -1,0 +1,41 @@
+#include "bitfed/federated/arithmetic/exact_mean.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "bitfed/base/error.h"
+
+namespace bitfed {
+namespace {
+
+constexpr double kOne = 0x1p64;
+constexpr uint64_t kMostWeight = uint64_t{1} << 40;
+
+}  // namespace
+
+bool ExactMean::fits(std::span<const float> values) {
+  // Written so that NaN fails too.
+  return std::all_of(values.begin(), values.end(), [](float value) { return std::fabs(value) <= kLargest; });
+}
+
+void ExactMean::add(std::span<const float> values, uint32_t weight) {
+  if (weight_ + weight > kMostWeight)
+    throw input_error("the clients' samples sum up to more than {}", kMostWeight);
+  if (sums_.empty()) sums_.resize(values.size());
+  assert(sums_.size() == values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    sums_[i] += static_cast<Sum>(std::rint(static_cast<double>(values[i]) * kOne)) * weight;
+  weight_ += weight;
+}
+
+std::vector<float> ExactMean::mean() const {
+  assert(weight_ > 0);
+  std::vector<float> result;
+  result.reserve(sums_.size());
+  for (const Sum sum : sums_)
+    result.push_back(static_cast<float>(static_cast<double>(sum) / static_cast<double>(weight_) / kOne));
+  return result;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,144 @@
+#include "bitfed/federated/arithmetic/kmeans.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "bitfed/bits/kernels.h"
+
+namespace bitfed {
+namespace {
+
+using Points = std::vector<std::vector<double>>;
+
+constexpr int kMaximumIterations = 300;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+// Bounds are sums of rounded numbers; only what lies clearly within them is left unlooked at.
+constexpr double kSlack = 1 + 1e-9;
+
+// One run of Lloyd's algorithm, with Hamerly's bounds ("Making k-means even faster", 2010): a point whose own
+// centroid is certainly nearer than all others need not look. The result is that of looking always. Beside
+// the points themselves a run takes three numbers a point.
+class Run {
+ public:
+  Run(const Points& points, size_t clusters, RandomStream random)
+      : points_(points),
+        cluster_(points.size()),
+        own_(points.size(), kInfinity),
+        second_(points.size(), kInfinity) {
+    seed(clusters, random);
+    for (int i = 0; i < kMaximumIterations; ++i) {
+      recentre();
+      if (!assign()) break;
+    }
+  }
+
+  double inertia() const {
+    double sum = 0;
+    for (size_t i = 0; i < points_.size(); ++i) sum += squared_distance(points_[i], centroids_[cluster_[i]]);
+    return sum;
+  }
+
+  Clustering result() && { return {std::move(cluster_), std::move(centroids_), 0}; }
+
+ private:
+  // Each further centroid is a point drawn with probability proportional to its squared distance to the
+  // nearest one so far. Knows in the end where every point belongs.
+  void seed(size_t clusters, RandomStream& random) {
+    size_t chosen = random.below(static_cast<uint32_t>(points_.size()));
+    for (;;) {
+      centroids_.push_back(points_[chosen]);
+      double total = 0;
+      for (size_t i = 0; i < points_.size(); ++i) {
+        consider(i, centroids_.size() - 1);
+        total += own_[i];
+      }
+      if (centroids_.size() == clusters) break;
+      double left = random.uniform() * total;
+      chosen = 0;
+      while (chosen + 1 < points_.size() && left >= own_[chosen]) left -= own_[chosen++];
+    }
+    for (double& distance : own_) distance = std::sqrt(distance);
+    for (double& distance : second_) distance = std::sqrt(distance);
+  }
+
+  // Takes the centroid for the point's own if it is nearer than all before; the first among equals.
+  void consider(size_t point, size_t centroid) {
+    const double distance = squared_distance(points_[point], centroids_[centroid]);
+    if (distance < own_[point]) {
+      second_[point] = own_[point];
+      own_[point] = distance;
+      cluster_[point] = centroid;
+    } else {
+      second_[point] = std::min(second_[point], distance);
+    }
+  }
+
+  // Moves the centroids to the means of their points; one without points stays. Widens the bounds by as much.
+  void recentre() {
+    Points means(centroids_.size(), std::vector<double>(points_[0].size()));
+    std::vector<size_t> counts(means.size());
+    for (size_t i = 0; i < points_.size(); ++i) {
+      ++counts[cluster_[i]];
+      std::vector<double>& sum = means[cluster_[i]];
+      for (size_t d = 0; d < sum.size(); ++d) sum[d] += points_[i][d];
+    }
+    std::vector<double> moved(means.size());
+    for (size_t c = 0; c < means.size(); ++c) {
+      if (counts[c] == 0) continue;
+      for (double& value : means[c]) value /= static_cast<double>(counts[c]);
+      moved[c] = std::sqrt(squared_distance(means[c], centroids_[c]));
+      centroids_[c].swap(means[c]);
+    }
+    const double most = *std::max_element(moved.begin(), moved.end());
+    for (size_t i = 0; i < points_.size(); ++i) {
+      own_[i] += moved[cluster_[i]];
+      second_[i] -= most;
+    }
+  }
+
+  // Moves every point to its nearest centroid; true if any moved.
+  bool assign() {
+    bool moved = false;
+    for (size_t i = 0; i < points_.size(); ++i) {
+      if (own_[i] * kSlack < second_[i]) continue;
+      own_[i] = std::sqrt(squared_distance(points_[i], centroids_[cluster_[i]]));
+      if (own_[i] * kSlack < second_[i]) continue;
+      const size_t before = cluster_[i];
+      own_[i] = second_[i] = kInfinity;
+      for (size_t c = 0; c < centroids_.size(); ++c) consider(i, c);
+      own_[i] = std::sqrt(own_[i]);
+      second_[i] = std::sqrt(second_[i]);
+      moved |= cluster_[i] != before;
+    }
+    return moved;
+  }
+
+  const Points& points_;
+  Points centroids_;
+  std::vector<size_t> cluster_;
+  std::vector<double> own_;     // at most so far is a point's own centroid …
+  std::vector<double> second_;  // … and at least so far any other
+};
+
+}  // namespace
+
+double squared_distance(const std::vector<double>& a, const std::vector<double>& b) {
+  return kernels().squared_distance(a.data(), b.data(), a.size());
+}
+
+Clustering kmeans(const Points& points, size_t clusters, size_t restarts, const RandomStream& random) {
+  if (points.empty()) return {};
+  Clustering best;
+  best.inertia = kInfinity;
+  for (size_t i = 0; i < restarts; ++i) {
+    Run run(points, std::min(clusters, points.size()), random.substream(i));
+    const double inertia = run.inertia();
+    if (inertia >= best.inertia) continue;
+    best = std::move(run).result();
+    best.inertia = inertia;
+  }
+  return best;
+}
+
+}  // namespace bitfed

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "bitfed/base/hash/random.h"
+
+namespace bitfed {
+
+struct Clustering {
+  std::vector<size_t> cluster;  // of each point
+  std::vector<std::vector<double>> centroids;
+  double inertia = 0;  // sum of the squared distances to the own centroid
+};
+
+// Lloyd's k-means with k-means++ starts (Arthur and Vassilvitskii, 2007), the best of `restarts` by
+// inertia. At most as many clusters as there are points; the points all have the same length.
+Clustering kmeans(const std::vector<std::vector<double>>& points, size_t clusters, size_t restarts,
+                  const RandomStream& random);
+
+double squared_distance(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace bitfed

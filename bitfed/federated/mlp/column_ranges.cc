@@ -1,0 +1,107 @@
+#include "bitfed/federated/mlp/column_ranges.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+#include "bitfed/base/error.h"
+
+namespace bitfed {
+namespace {
+
+constexpr const char* kExtremes = "extremes";
+constexpr const char* kQuantiles = "quantiles";
+constexpr size_t kOneIn = 20;  // samples on either side of the quantiles
+constexpr float kBeyond = 2;   // as far as what lies beyond them counts
+
+}  // namespace
+
+State ask_for_ranges(RangeKind kind) {
+  State state;
+  state.metadata["ranges"] = kind == RangeKind::kExtremes ? kExtremes : kQuantiles;
+  return state;
+}
+
+bool asks_for_ranges(const State& broadcast) {
+  return broadcast.metadata.contains("ranges");
+}
+
+State ranges_message(const State& broadcast, const Dataset& samples) {
+  const std::string& kind = broadcast.text("ranges");
+  if (kind != kExtremes && kind != kQuantiles)
+    throw input_error("metadata 'ranges': found '{}', expected {} or {}", kind, kExtremes, kQuantiles);
+  const size_t outside = kind == kExtremes ? 0 : samples.size() / kOneIn;
+  const size_t columns = samples.columns.size();
+  std::vector<float> ranges(2 * columns);
+  std::vector<float> values(samples.size());
+  for (size_t column = 0; column < columns; ++column) {
+    for (size_t i = 0; i < values.size(); ++i) values[i] = samples.row(i)[column];
+    const auto value_at = [&](size_t place) {
+      const auto at = values.begin() + static_cast<std::ptrdiff_t>(place);
+      std::nth_element(values.begin(), at, values.end());
+      return *at;
+    };
+    ranges[column] = value_at(outside);
+    ranges[columns + column] = value_at(values.size() - 1 - outside);
+  }
+  State message;
+  message.add("ranges", {2, columns}, ranges);
+  message.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples.size()));
+  return message;
+}
+
+ColumnRanges::ColumnRanges(RangeKind kind, size_t columns) : kind_(kind), columns_(columns) {}
+
+void ColumnRanges::accept(uint32_t client, const State& message) {
+  Ranges ranges{message.values<float>("ranges", {2, columns_}), message.scalar<uint32_t>("samples")};
+  if (ranges.samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
+  for (size_t c = 0; c < columns_; ++c) {
+    const float least = ranges.ends[c];
+    const float most = ranges.ends[columns_ + c];
+    if (!std::isfinite(least) || !std::isfinite(most) || least > most)
+      throw input_error("tensor 'ranges': column {}: expected two finite numbers that ascend", c + 1);
+  }
+  received_[client] = std::move(ranges);
+}
+
+std::vector<double> ColumnRanges::extremes() const {
+  std::vector<double> ends(2 * columns_);
+  for (size_t c = 0; c < columns_; ++c) {
+    ends[c] = std::numeric_limits<double>::max();
+    ends[columns_ + c] = std::numeric_limits<double>::lowest();
+    for (const auto& [client, ranges] : received_) {
+      ends[c] = std::min<double>(ends[c], ranges.ends[c]);
+      ends[columns_ + c] = std::max<double>(ends[columns_ + c], ranges.ends[columns_ + c]);
+    }
+  }
+  return ends;
+}
+
+std::vector<double> ColumnRanges::mean_quantiles() const {
+  std::vector<double> sums(2 * columns_);
+  double samples = 0;
+  for (const auto& [client, ranges] : received_) {
+    samples += ranges.samples;
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(ranges.samples) * ranges.ends[i];
+  }
+  for (double& sum : sums) sum = static_cast<float>(sum / samples);  // as the clients' own numbers
+  return sums;
+}
+
+ColumnScaling ColumnRanges::scaling() const {
+  const std::vector<double> ends = kind_ == RangeKind::kExtremes ? extremes() : mean_quantiles();
+  ColumnScaling scaling;
+  scaling.limit = kind_ == RangeKind::kExtremes ? 0 : kBeyond;
+  for (size_t c = 0; c < columns_; ++c) {
+    const double least = ends[c];
+    const double most = ends[columns_ + c];
+    const auto factor = static_cast<float>(2 / (most - least));
+    scaling.offset.push_back(static_cast<float>((least + most) / 2));
+    // The difference may be 0, or too small for its inverse to be a float.
+    scaling.factor.push_back(most > least && std::isfinite(factor) ? factor : 0.0f);
+  }
+  return scaling;
+}
+
+}  // namespace bitfed

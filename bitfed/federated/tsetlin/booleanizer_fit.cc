@@ -1,0 +1,123 @@
+#include "bitfed/federated/tsetlin/booleanizer_fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "bitfed/base/error.h"
+#include "bitfed/model/booleanizer_json.h"
+#include "bitfed/model/json_fields.h"
+
+namespace bitfed {
+namespace {
+
+bool unfitted(const SpecialistSpec& spec) {
+  return spec.booleanizer.kind == "quantile" && spec.booleanizer.cuts.empty();
+}
+
+// The averaged quantiles of one column, without repetitions.
+std::vector<float> distinct(const std::vector<double>& cuts) {
+  std::vector<float> result;
+  for (const double cut : cuts) {
+    const auto value = static_cast<float>(cut);
+    if (result.empty() || value > result.back()) result.push_back(value);
+  }
+  return result;
+}
+
+}  // namespace
+
+BooleanizerFit::BooleanizerFit(const TsetlinRecipe& recipe) : columns_(recipe.prototype.columns.size()) {
+  for (const SpecialistSpec& spec : recipe.specialists) {
+    if (!unfitted(spec)) continue;
+    needed_ = true;
+    bins_ = static_cast<uint64_t>(spec.booleanizer.bins);
+  }
+}
+
+State BooleanizerFit::broadcast() const {
+  State state;
+  state.add_scalar<uint32_t>("quantile_bins", static_cast<uint32_t>(bins_));
+  return state;
+}
+
+void BooleanizerFit::accept(uint32_t client, const State& message) {
+  Quantiles quantiles;
+  quantiles.samples = message.scalar<uint32_t>("samples");
+  quantiles.values = message.values<float>("quantiles", {columns_, bins_ - 1});
+  if (quantiles.samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
+  for (size_t i = 0; i < quantiles.values.size(); ++i) {
+    const bool first = i % (bins_ - 1) == 0;
+    if (!std::isfinite(quantiles.values[i]) || (!first && quantiles.values[i] < quantiles.values[i - 1])) {
+      throw input_error("tensor 'quantiles': expected finite numbers that ascend in each column");
+    }
+  }
+  received_[client] = std::move(quantiles);
+}
+
+void BooleanizerFit::finish(TsetlinRecipe* recipe) {
+  double total = 0;
+  std::vector<double> sums(columns_ * (bins_ - 1));
+  for (const auto& [client, quantiles] : received_) {
+    total += quantiles.samples;
+    for (size_t i = 0; i < sums.size(); ++i)
+      sums[i] += quantiles.samples * static_cast<double>(quantiles.values[i]);
+  }
+  std::vector<std::vector<float>> cuts;
+  for (size_t column = 0; column < columns_; ++column) {
+    std::vector<double> averaged;
+    for (size_t i = 0; i + 1 < bins_; ++i) averaged.push_back(sums[column * (bins_ - 1) + i] / total);
+    cuts.push_back(distinct(averaged));
+  }
+  for (SpecialistSpec& spec : recipe->specialists) {
+    if (unfitted(spec)) spec.booleanizer.cuts = cuts;
+  }
+  needed_ = false;
+  received_.clear();
+}
+
+bool asks_for_quantiles(const State& broadcast) {
+  return broadcast.has("quantile_bins");
+}
+
+State quantile_message(const State& broadcast, const Dataset& samples) {
+  const auto bins = broadcast.scalar<uint32_t>("quantile_bins");
+  if (bins < 2 || bins > 4096)
+    throw input_error("tensor 'quantile_bins': found {}, expected 2 to 4096", bins);
+  std::vector<float> quantiles;
+  std::vector<float> column(samples.size());
+  for (size_t c = 0; c < samples.columns.size(); ++c) {
+    for (size_t i = 0; i < column.size(); ++i) column[i] = samples.row(i)[c];
+    std::sort(column.begin(), column.end());
+    for (size_t k = 1; k < bins; ++k)
+      quantiles.push_back(column[std::min(column.size() - 1, k * column.size() / bins)]);
+  }
+  State message;
+  message.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples.size()));
+  message.add("quantiles", {samples.columns.size(), bins - 1}, quantiles);
+  return message;
+}
+
+void add_booleanizers(const TsetlinRecipe& recipe, State* broadcast) {
+  nlohmann::json fitted = nlohmann::json::array();
+  bool any = false;
+  for (const SpecialistSpec& spec : recipe.specialists) {
+    any |= !spec.booleanizer.cuts.empty();
+    fitted.push_back(booleanizer_to_json(spec.booleanizer));
+  }
+  if (any) broadcast->metadata["booleanizers"] = fitted.dump();
+}
+
+void take_booleanizers(const State& broadcast, TsetlinRecipe* recipe) {
+  const auto found = broadcast.metadata.find("booleanizers");
+  if (found == broadcast.metadata.end()) return;
+  const nlohmann::json fitted = parse_json(found->second, "booleanizers");
+  if (!fitted.is_array() || fitted.size() != recipe->specialists.size()) {
+    throw input_error("metadata 'booleanizers': expected {} of them", recipe->specialists.size());
+  }
+  for (size_t i = 0; i < fitted.size(); ++i) {
+    recipe->specialists[i].booleanizer = booleanizer_from_json(fitted[i], "booleanizers");
+  }
+}
+
+}  // namespace bitfed

@@ -1,0 +1,34 @@
+#include "bitfed/nn/layers/border.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "bitfed/nn/kernels/kernels.h"
+
+namespace bitfed {
+
+Border::Border(size_t batch, const ImageShape& input, size_t border)
+    : Layer(batch, input.with_border(border)) {
+  assert(input.border == 0);
+}
+
+void Border::forward(const Images& input, size_t images, Pass /*pass*/) {
+  const ImageShape& shape = input.shape();
+  for (size_t image = 0; image < images; ++image) {
+    for (size_t y = 0; y < shape.height; ++y)
+      std::copy_n(input.row(image, y), shape.row_floats(), output_.row(image, y));
+  }
+}
+
+void Border::backward(const Images& /*input*/, size_t images, Images* input_gradient) {
+  std::copy_n(output_gradient().data(), images * input_gradient->shape().image_floats(),
+              input_gradient->data());
+}
+
+void Border::backward_beside(const Images& /*input*/, size_t images, const Images& beside,
+                             Images* input_gradient) {
+  neural_kernels().add(output_gradient().data(), beside.data(),
+                       images * input_gradient->shape().image_floats(), input_gradient->data());
+}
+
+}  // namespace bitfed

@@ -1,0 +1,125 @@
+#include "bitfed/nn/layers/convolution.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+#include "bitfed/nn/kernels/panels.h"
+
+namespace bitfed {
+
+Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name,
+                         const ConvolutionKernel& kernel)
+    : Layer(batch, shape_of_lanes(kernel.steps(input.height), kernel.steps(input.width), channels, 0),
+            GradientPlace::kOutput),
+      input_(input),
+      kernel_(kernel),
+      weights_(name + ".weights", kernel.taps() * input.channels, channels, false,
+               {input.channels, input.used_channels()}) {
+  assert(input.border == 1 && (kernel.side == 1 || kernel.side == 3));
+  pixels_ = patch_places(batch, input, kernel);
+  const size_t columns = kernel.side * input.channels;
+  for (size_t i = 0; i < weights_.values.rows; ++i)
+    inputs_.push_back(static_cast<uint32_t>(i / columns * input.row_floats() + i % columns));
+  panel_ = Floats(kPanelColumns *
+                  std::max({kernel.taps() * input.channels, kernel.taps() * output_.shape().channels,
+                            chunk_images() * output_.shape().pixels()}));
+  if (input.channels % kLanes != 0) return;  // a first layer: nobody asks for its input's gradient
+  bordered_ = Images(batch, output_.shape().with_border(1));
+  phases_ = convolution_phases(batch, input, bordered_.shape(), kernel);
+  if (phases_.size() > 1)
+    phase_pixels_ = Floats(batch * phases_[0].height * phases_[0].width * input.channels);
+}
+
+void Convolution::start(RandomStream random) {
+  const double limit = 1 / std::sqrt(static_cast<double>(weights_.used_rows()));
+  std::vector<float> numbers(weights_.count());
+  for (float& number : numbers) number = static_cast<float>(limit * (2 * random.uniform() - 1));
+  weights_.assign(numbers);
+}
+
+void Convolution::forward(const Images& input, size_t images, Pass /*pass*/) {
+  const size_t channels = output_.shape().channels;
+  const Matrix& weights = weights_.values;
+  for_each_panel(channels, [&](const Panel& panel) {
+    const float* columns = copy_panel(weights.row(0), weights.rows, channels, panel, panel_.data());
+    neural_kernels().multiply_gathered({input.data(), pixels_.data(), nullptr, false, kernel_.side,
+                                        input_.row_floats(), columns, output_.data() + panel.first, channels,
+                                        images * output_.shape().pixels(), panel.width,
+                                        kernel_.side * input_.channels});
+  });
+}
+
+size_t Convolution::chunk_images() const {
+  constexpr size_t kChunkFloats = 32768;
+  return std::max<size_t>(1, kChunkFloats / output_.shape().image_floats());
+}
+
+void Convolution::weight_gradient(const Images& input, size_t images) {
+  const size_t channels = output_.shape().channels;
+  const size_t pixels = output_.shape().pixels();
+  for (size_t first = 0; first < images; first += chunk_images()) {
+    const size_t count = std::min(chunk_images(), images - first);
+    for_each_panel(channels, [&](const Panel& panel) {
+      const float* columns = copy_panel(output_gradient().data() + first * pixels * channels, count * pixels,
+                                        channels, panel, panel_.data());
+      neural_kernels().multiply_gathered({input.data() + first * input_.image_floats(), inputs_.data(),
+                                          pixels_.data(), first > 0, count, input_.image_floats(), columns,
+                                          weights_.gradient.row(0) + panel.first, channels,
+                                          weights_.gradient.rows, panel.width, pixels});
+    });
+  }
+}
+
+void Convolution::input_gradient(size_t images, bool adds, Images* gradient) {
+  const ImageShape& shape = output_.shape();
+  for (size_t image = 0; image < images; ++image) {
+    for (size_t y = 0; y < shape.height; ++y)
+      std::copy_n(output_gradient().row(image, y), shape.row_floats(), bordered_.row(image, y));
+  }
+  for (const ConvolutionPhase& phase : phases_) phase_gradient(phase, images, adds, gradient);
+}
+
+void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, bool adds, Images* gradient) {
+  if (adds && phase.pixels.empty()) return;
+  const NeuralKernels& kernels = neural_kernels();
+  const size_t in = input_.channels;
+  const size_t out = output_.shape().channels;
+  float* to = phase.is_all() ? gradient->data() : phase_pixels_.data();
+  const size_t pixels = images * phase.height * phase.width;
+  const size_t depth = phase.columns.size() * out;
+  if (phase.pixels.empty()) {
+    std::fill_n(to, pixels * in, 0.0f);
+  } else {
+    // By output channel, the kernel upside down.
+    for_each_panel(in, [&](const Panel& panel) {
+      float* turned = panel_.data();
+      for (const size_t row : phase.rows) {
+        for (const size_t column : phase.columns) {
+          const size_t tap = row * kernel_.side + column;
+          kernels.transpose(weights_.values.row(tap * in + panel.first), panel.width, out, turned,
+                            panel.width);
+          turned += panel.width * out;
+        }
+      }
+      kernels.multiply_gathered({bordered_.data(), phase.pixels.data(), nullptr, adds && phase.is_all(),
+                                 phase.rows.size(), bordered_.shape().row_floats(), panel_.data(),
+                                 to + panel.first, in, pixels, panel.width, depth});
+    });
+  }
+  if (!phase.is_all()) phase.put(to, images, adds, gradient);
+}
+
+void Convolution::backward(const Images& input, size_t images, Images* gradient) {
+  weight_gradient(input, images);
+  if (gradient != nullptr) input_gradient(images, false, gradient);
+}
+
+void Convolution::backward_beside(const Images& input, size_t images, const Images& beside,
+                                  Images* gradient) {
+  assert(&beside == gradient);
+  weight_gradient(input, images);
+  input_gradient(images, true, gradient);
+}
+
+}  // namespace bitfed

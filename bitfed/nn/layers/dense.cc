@@ -1,0 +1,66 @@
+#include "bitfed/nn/layers/dense.h"
+
+#include <cassert>
+#include <cmath>
+
+namespace bitfed {
+
+Dense::Dense(size_t batch, const ImageShape& input, size_t units, const std::string& name, Bias bias)
+    : Layer(batch, {1, 1, padded(units), 0}),
+      inputs_(input.image_floats()),
+      units_(units),
+      has_bias_(bias),
+      weights_(name + ".weights", input.image_floats(), units, false,
+               {input.channels, input.used_channels()}),
+      bias_(name + ".bias", 1, units),
+      transposed_(padded(units), input.image_floats()) {
+  assert(input.border == 0 && inputs_ % kLanes == 0);
+}
+
+std::vector<Parameter*> Dense::parameters() {
+  if (has_bias_ == Bias::kNone) return {&weights_};
+  return {&weights_, &bias_};
+}
+
+void Dense::start(RandomStream random) {
+  const double limit = 1 / std::sqrt(static_cast<double>(weights_.used_rows()));
+  std::vector<float> numbers(weights_.count());
+  for (float& number : numbers) number = static_cast<float>(limit * (2 * random.uniform() - 1));
+  weights_.assign(numbers);
+  if (has_bias_ == Bias::kNone) return;
+  for (size_t unit = 0; unit < units_; ++unit)
+    bias_.values.row(0)[unit] = static_cast<float>(limit * (2 * random.uniform() - 1));
+}
+
+void Dense::forward(const Images& input, size_t images, Pass /*pass*/) {
+  const size_t stride = padded(units_);
+  neural_kernels().multiply({input.data(), inputs_, 1, weights_.values.values.data(), stride, output_.data(),
+                             stride, images, stride, inputs_});
+  if (has_bias_ == Bias::kNone) return;
+  for (size_t image = 0; image < images; ++image) {
+    for (size_t unit = 0; unit < units_; ++unit) output_.row(image, 0)[unit] += bias_.values.row(0)[unit];
+  }
+}
+
+void Dense::bias_gradient(size_t images) {
+  bias_.gradient.values.clear();
+  for (size_t image = 0; image < images; ++image) {
+    for (size_t unit = 0; unit < units_; ++unit)
+      bias_.gradient.row(0)[unit] += output_gradient().row(image, 0)[unit];
+  }
+}
+
+void Dense::backward(const Images& input, size_t images, Images* input_gradient) {
+  const NeuralKernels& kernels = neural_kernels();
+  const size_t stride = padded(units_);
+  kernels.multiply({input.data(), 1, inputs_, output_gradient().data(), stride,
+                    weights_.gradient.values.data(), stride, inputs_, stride, images});
+  if (has_bias_ == Bias::kLearned) bias_gradient(images);
+  if (input_gradient == nullptr) return;
+  kernels.transpose(weights_.values.values.data(), inputs_, stride, transposed_.values.data(),
+                    transposed_.stride);
+  kernels.multiply({output_gradient().data(), stride, 1, transposed_.values.data(), transposed_.stride,
+                    input_gradient->data(), inputs_, images, inputs_, units_});
+}
+
+}  // namespace bitfed

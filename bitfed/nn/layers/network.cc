@@ -1,0 +1,41 @@
+#include "bitfed/nn/layers/network.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+
+namespace bitfed {
+
+void Network::start(const RandomStream& random) {
+  layers_.start(random);
+  parameters_ = layers_.parameters();
+  loss_sums_.resize(batch());
+  loss_margins_.resize(batch());
+}
+
+float Network::differentiate(std::span<const uint16_t> labels) {
+  const size_t images = labels.size();
+  assert(images > 0 && images <= batch());
+  layers_.forward(input_, images, Pass::kTraining);
+  const Images& output = layers_.output();
+  const size_t columns = output.shape().channels;
+  Images& gradient = layers_.output_gradient();
+  std::copy_n(output.data(), images * columns, gradient.data());
+  neural_kernels().softmax_loss(gradient.data(), images, columns, classes_, labels.data(), loss_sums_.data(),
+                                loss_margins_.data());
+  float loss = 0;
+  for (size_t i = 0; i < images; ++i) loss += std::log(loss_sums_[i]) + loss_margins_[i];
+  layers_.backward(input_, images, nullptr);
+  return loss / static_cast<float>(images);
+}
+
+void Network::descend(float rate) {
+  for (Parameter* parameter : parameters_) {
+    if (!parameter->statistic) {
+      neural_kernels().descend(parameter->values.values.data(), parameter->gradient.values.data(),
+                               parameter->values.values.size(), rate);
+    }
+  }
+}
+
+}  // namespace bitfed

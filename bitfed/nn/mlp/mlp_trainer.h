@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bitfed/nn/kernels/matrix.h"
+#include "bitfed/nn/mlp/mlp.h"
+
+namespace bitfed {
+
+struct AdamOptions {
+  double rate = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-7;
+};
+
+// Trains a perceptron by Adam on the cross-entropy. Small enough for a gateway: everything that a step needs
+// is allocated when the trainer is made. The same bits on every instruction set.
+class MlpTrainer {
+ public:
+  MlpTrainer(const MlpShape& shape, size_t batch, const AdamOptions& adam);
+
+  // Starts from these, the optimiser from its beginning.
+  void load(const MlpParameters& parameters);
+  MlpParameters parameters() const;
+
+  // Where the next batch's inputs go: row r has the network's inputs, one after the other.
+  float* input(size_t row) { return inputs_.row(row); }
+
+  // One step on the first labels.size() inputs, at most a batch; returns the mean loss before it. A batch of
+  // one sample has no variance: it leaves the running statistics as they are.
+  float step(std::span<const uint16_t> labels);
+
+ private:
+  // A run of numbers that Adam moves.
+  struct Trained {
+    Floats values, gradient, first, second;
+  };
+  struct Layer {
+    size_t in = 0;
+    size_t out = 0;
+    size_t stride = 0;  // of rows of outputs
+    Trained weights;    // in rows of `stride`
+    Trained shift;
+    Floats mean, variance;  // running
+    Floats ones, unused;    // batch norm has no scale here
+    Floats used;            // the weights as they multiply: signs where binary
+    Matrix transposed;      // the same, for the way back; not of the first layer
+    Floats batch_mean, batch_variance, inverse_deviation;
+    Matrix sums, activations, gradient;  // a row a sample
+  };
+
+  Layer make_layer(size_t index, size_t batch) const;
+  void forward(size_t rows);
+  void backward(size_t rows);
+  void move(Trained* trained, float bound) const;
+  Activation activation(size_t layer) const;
+
+  MlpShape shape_;
+  AdamOptions adam_;
+  std::vector<Layer> layers_;
+  Matrix inputs_;
+  std::vector<float> loss_sums_, loss_margins_;
+  double power1_ = 1;  // beta1 and beta2 to the number of steps
+  double power2_ = 1;
+  float rate_ = 0;
+};
+
+}  // namespace bitfed

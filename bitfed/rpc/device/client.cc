@@ -1,0 +1,389 @@
+#include "bitfed/rpc/device/client.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <random>
+#include <thread>
+
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/base/error.h"
+#include "bitfed/federated/client_round.h"
+#include "bitfed/rpc/device/client_store.h"
+#include "bitfed/rpc/grpc_connection.h"
+#include "bitfed/rpc/protocol.h"
+#include "bitfed_v1.pb.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+using v1::FromClient;
+using v1::FromServer;
+using v1::Verdict;
+using Update = ClientStore::Update;
+
+constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr double kFirstPause = 0.25;  // seconds until the second attempt; doubled for each one after
+constexpr double kLongestPause = 20;
+constexpr uint32_t kMostSide = 1 << 16;  // of an image
+
+Dataset read_prototype(const v1::Prototype& message) {
+  Dataset prototype;
+  prototype.name = message.name();
+  prototype.height = message.height();
+  prototype.width = message.width();
+  prototype.channels = message.channels();
+  prototype.columns.assign(message.columns().begin(), message.columns().end());
+  prototype.class_names.assign(message.class_names().begin(), message.class_names().end());
+  const bool image = prototype.height > 0 && prototype.height < kMostSide && prototype.width > 0 &&
+                     prototype.width < kMostSide && prototype.channels > 0 && prototype.channels < kMostSide;
+  if (prototype.class_names.empty() || prototype.class_names.size() > UINT16_MAX ||
+      image == prototype.is_table()) {
+    throw input_error("the server's description of the data: expected classes, and either images or columns");
+  }
+  return prototype;
+}
+
+// What the server said in its welcome, made ready for work.
+struct Job {
+  std::string federation;
+  uint32_t number = 0;
+  uint64_t seed = 0;
+  std::string recipe;
+  std::unique_ptr<Method> method;
+  std::unique_ptr<ClientHalf> half;
+  Dataset samples;
+};
+
+class FederationClient {
+ public:
+  FederationClient(const ClientOptions& options, const EventSink& events)
+      : options_(options), events_(events), store_(options.state / "client.sqlite") {}
+
+  fs::path run() {
+    std::error_code code;
+    if (fs::exists(model_file(), code)) return model_file();
+    events_({{"event", "connecting"}, {"server", options_.server}});
+    int failures = 0;
+    while (!live()) {
+      if (std::exchange(progress_made_, false)) failures = 0;
+      pause(failures++);
+    }
+    return model_file();
+  }
+
+ private:
+  fs::path model_file() const { return options_.state / "model.safetensors"; }
+
+  void check_stop() const {
+    if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
+  }
+
+  // Before the next attempt: longer each time, and never the same for all clients of a server that fell.
+  void pause(int failures) {
+    if (options_.give_up_seconds > 0 && seconds_alone() > options_.give_up_seconds)
+      throw failure("{}: no server for {:.0f} s: {}", options_.server, seconds_alone(), last_end_);
+    const double longest = std::min(kLongestPause, kFirstPause * std::exp2(std::min(failures, 10)));
+    const double seconds = std::uniform_real_distribution<double>(0.2 * longest, longest)(jitter_);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+    while (std::chrono::steady_clock::now() < until) {
+      check_stop();
+      std::this_thread::sleep_for(
+          std::min<std::chrono::duration<double>>(kTick, until - std::chrono::steady_clock::now()));
+    }
+  }
+
+  double seconds_alone() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - last_heard_).count();
+  }
+
+  // One connection's life. True: the federation is over and its model is here.
+  bool live() {
+    connection_ = open_connection(options_.server, options_.trust);
+    later_.clear();
+    try {
+      say_hello();
+      if (const auto update = store_.finished_update()) deliver(*update);
+      FromClient ready;
+      ready.mutable_ready()->set_samples(job_.samples.size());
+      send(ready);
+      while (true) {
+        const Received received = next_task();
+        if (received.message->has_result()) {
+          take_result(received);
+          return true;
+        }
+        work(received);
+      }
+    } catch (const Lost&) {
+      lost();
+    }
+    return false;
+  }
+
+  struct Lost {};  // the connection is gone
+
+  void lost() {
+    const auto end = wait_for_end();
+    connection_.reset();
+    last_end_ = end ? end->text : "the connection was lost";
+    if (end && end->final) throw failure("{}: {}", options_.server, end->text);
+    if (last_end_ != told_end_) {
+      events_({{"event", "disconnected"}, {"text", last_end_}});
+      told_end_ = last_end_;
+    }
+  }
+
+  std::optional<Connection::End> wait_for_end() {
+    for (int i = 0; i < 20; ++i) {
+      while (connection_->receive(kTick) != nullptr) {
+      }
+      if (const auto end = connection_->end()) return end;
+    }
+    return std::nullopt;
+  }
+
+  void send(const FromClient& message) {
+    if (!connection_->send(message)) throw Lost();
+  }
+
+  std::unique_ptr<FromServer> next_message() {
+    while (true) {
+      check_stop();
+      if (auto message = connection_->receive(kTick)) {
+        last_heard_ = std::chrono::steady_clock::now();
+        return message;
+      }
+      if (connection_->end()) throw Lost();
+    }
+  }
+
+  struct Received {
+    std::unique_ptr<FromServer> message;
+    Bytes bytes;  // that came after it, for work and the result
+  };
+
+  Received next() {
+    Received received{next_message(), {}};
+    if (received.message->has_work())
+      received.bytes = take_chunks(received.message->work().size(), received.message->work().sha256());
+    if (received.message->has_result())
+      received.bytes = take_chunks(received.message->result().size(), received.message->result().sha256());
+    return received;
+  }
+
+  Bytes take_chunks(uint64_t size, const std::string& sha256) {
+    Incoming incoming(size, sha256, options_.most_broadcast_bytes);
+    while (true) {
+      const auto message = next_message();
+      if (message->message_case() != FromServer::kChunk)
+        throw input_error("the server: found another message, expected the rest of {} bytes", size);
+      if (incoming.add(message->chunk())) return incoming.take();
+    }
+  }
+
+  static bool is_task(const FromServer& message) { return message.has_work() || message.has_result(); }
+
+  // Work, or the result.
+  Received next_task() {
+    Received received;
+    if (later_.empty()) {
+      received = next();
+    } else {
+      received = std::move(later_.front());
+      later_.pop_front();
+    }
+    if (!is_task(*received.message))
+      throw input_error("the server: found another message, expected work or the result");
+    return received;
+  }
+
+  void say_hello() {
+    FromClient message;
+    v1::Hello& hello = *message.mutable_hello();
+    hello.set_least_protocol(kLeastProtocol);
+    hello.set_most_protocol(kMostProtocol);
+    hello.set_version(options_.version);
+    if (options_.trust.plaintext) hello.set_name(options_.name);
+    if (options_.own.part) hello.set_part(*options_.own.part);
+    if (const auto membership = store_.membership()) hello.set_federation(membership->federation);
+    send(message);
+    const auto answer = next_message();
+    if (!answer->has_welcome()) throw input_error("the server: found another message, expected a welcome");
+    told_end_.clear();
+    prepare(answer->welcome());
+  }
+
+  // Reads the recipe and the samples, the first time; afterwards they must be the same.
+  void prepare(const v1::Welcome& welcome) {
+    if (!common_protocol(welcome.protocol(), welcome.protocol()))
+      throw input_error("the server: found protocol {}, expected {} to {}", welcome.protocol(),
+                        kLeastProtocol, kMostProtocol);
+    if (const auto membership = store_.membership()) {
+      if (membership->federation != welcome.federation() || membership->number != welcome.number()) {
+        throw input_error("{}: the state here is of client {} of federation {}, the server says {} of {}",
+                          options_.state.string(), membership->number, membership->federation,
+                          welcome.number(), welcome.federation());
+      }
+    }
+    if (job_.method != nullptr) {
+      if (job_.recipe != welcome.recipe() || job_.seed != welcome.seed())
+        throw input_error("{}: the server came back with another recipe", options_.server);
+      return;
+    }
+    const Config recipe = Config::parse(welcome.recipe(), "the server's recipe");
+    const Dataset prototype = read_prototype(welcome.prototype());
+    job_.federation = welcome.federation();
+    job_.number = welcome.number();
+    job_.seed = welcome.seed();
+    job_.recipe = welcome.recipe();
+    job_.samples = load_own_samples(options_.own, recipe, job_.seed, prototype);
+    job_.method = make_method({recipe, prototype, job_.seed});
+    job_.half = job_.method->make_client();
+    if (!store_.membership()) store_.join({job_.federation, job_.number});
+    events_({{"event", "joined"},
+             {"server", options_.server},
+             {"federation", job_.federation},
+             {"client", job_.number},
+             {"samples", job_.samples.size()}});
+  }
+
+  // Offers the update, sends it if it is wanted, and keeps or drops what goes with it as the server says.
+  void deliver(const Update& update) {
+    FromClient message;
+    v1::Offer& offer = *message.mutable_offer();
+    offer.set_round(update.round);
+    offer.set_broadcast_sha256(update.broadcast_sha256);
+    offer.set_size(update.result.upload.size());
+    offer.set_sha256(update.sha256);
+    offer.set_samples(update.result.samples);
+    offer.set_trained_samples(update.result.trained_samples);
+    offer.set_train_seconds(update.result.train_seconds);
+    send(message);
+    while (true) {
+      Received answer = next();
+      if (is_task(*answer.message)) {
+        // The next round may begin while the server has not yet come to this update.
+        later_.push_back(std::move(answer));
+        continue;
+      }
+      if (!answer.message->has_verdict())
+        throw input_error("the server: found another message, expected a verdict");
+      const Verdict& verdict = answer.message->verdict();
+      if (verdict.round() != update.round || verdict.sha256() != update.sha256)
+        throw input_error("the server: found a verdict on another update");
+      if (verdict.kind() != Verdict::WANTED) {
+        settle(update, verdict);
+        return;
+      }
+      send_chunks(update.result.upload);
+    }
+  }
+
+  void send_chunks(const Bytes& bytes) {
+    FromClient message;
+    for (size_t sent = 0; sent < bytes.size();) {
+      const size_t size = std::min(kChunkBytes, bytes.size() - sent);
+      message.set_chunk(bytes.data() + sent, size);
+      send(message);
+      sent += size;
+    }
+  }
+
+  void settle(const Update& update, const Verdict& verdict) {
+    progress_made_ = true;
+    const char* kind = "refused";
+    switch (verdict.kind()) {
+      case Verdict::ACCEPTED:
+        store_.accepted();
+        kind = "accepted";
+        break;
+      case Verdict::DISCARDED:
+        store_.dropped();
+        kind = "discarded";
+        break;
+      case Verdict::REFUSED:
+        store_.dropped();
+        break;
+      default:
+        throw input_error("the server: found a verdict of kind {}", static_cast<int>(verdict.kind()));
+    }
+    events_({{"event", "update-settled"},
+             {"round", update.round},
+             {"verdict", kind},
+             {"upload_bytes", update.result.upload.size()},
+             {"seconds", update.result.train_seconds},
+             {"text", verdict.reason()}});
+  }
+
+  void work(const Received& received) {
+    const v1::Work& work = received.message->work();
+    events_({{"event", "work"}, {"round", work.round()}, {"download_bytes", received.bytes.size()}});
+    std::optional<ClientOutcome> outcome;
+    try {
+      outcome = train(work, received.bytes);
+    } catch (const Error& error) {
+      check_stop();
+      if (error.kind() == Error::Kind::kStopped) return;  // for newer work
+      events_({{"event", "training-failed"}, {"round", work.round()}, {"text", error.what()}});
+      FromClient message;
+      message.mutable_failed()->set_round(work.round());
+      message.mutable_failed()->set_reason(error.what());
+      send(message);
+      return;
+    }
+    Update update;
+    update.round = work.round();
+    update.broadcast_sha256 = work.sha256();
+    update.sha256 = sha256_hex(outcome->result.upload);
+    update.result = std::move(outcome->result);
+    update.kept = std::move(outcome->kept);
+    // Durable before it is offered: the server may count on it from then on.
+    store_.finish(update);
+    deliver(update);
+  }
+
+  ClientOutcome train(const v1::Work& work, const Bytes& broadcast) {
+    const auto stop = [this] { return (options_.stop && options_.stop()) || connection_->has_newer_work(); };
+    const auto progress = [&](double fraction) {
+      events_({{"event", "client-progress"},
+               {"round", work.round()},
+               {"client", job_.number},
+               {"fraction", fraction}});
+    };
+    return run_client({*job_.half, job_.samples, job_.seed, work.round(), job_.number, stop, progress},
+                      broadcast, store_.kept());
+  }
+
+  void take_result(const Received& received) {
+    decode(received.bytes, "the server's model");
+    write_file_atomically(model_file(), received.bytes);
+    connection_->finish();
+    connection_.reset();
+    events_({{"event", "finished"},
+             {"rounds", received.message->result().rounds()},
+             {"model", model_file().string()}});
+  }
+
+  const ClientOptions& options_;
+  const EventSink& events_;
+  ClientStore store_;
+  std::unique_ptr<Connection> connection_;
+  Job job_;
+  std::deque<Received> later_;  // tasks that came while something else was waited for
+  bool progress_made_ = false;  // since the last pause
+  std::string last_end_ = "no answer yet";
+  std::string told_end_;
+  std::chrono::steady_clock::time_point last_heard_ = std::chrono::steady_clock::now();
+  std::minstd_rand jitter_{std::random_device()()};
+};
+
+}  // namespace
+
+fs::path run_federation_client(const ClientOptions& options, const EventSink& events) {
+  return FederationClient(options, events).run();
+}
+
+}  // namespace bitfed

@@ -1,0 +1,84 @@
+#include "bitfed/rpc/device/client_store.h"
+
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/base/error.h"
+
+namespace bitfed {
+namespace {
+
+constexpr std::string_view kSchema = R"(
+CREATE TABLE membership (one INTEGER PRIMARY KEY CHECK (one = 1), federation TEXT NOT NULL, number INTEGER NOT NULL);
+CREATE TABLE kept (one INTEGER PRIMARY KEY CHECK (one = 1), state BLOB NOT NULL);
+CREATE TABLE finished (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, broadcast TEXT NOT NULL,
+  sha256 TEXT NOT NULL, upload BLOB NOT NULL, kept BLOB NOT NULL, samples INTEGER NOT NULL,
+  trained_samples INTEGER NOT NULL, train_seconds REAL NOT NULL))";
+
+}  // namespace
+
+ClientStore::ClientStore(const std::filesystem::path& file)
+    : database_(file, "a federation's client", kSchema) {}
+
+std::optional<ClientStore::Membership> ClientStore::membership() const {
+  Statement row = database_.prepare("SELECT federation, number FROM membership");
+  if (!row.step()) return std::nullopt;
+  return Membership{row.text(0), static_cast<uint32_t>(row.integer(1))};
+}
+
+void ClientStore::join(const Membership& membership) {
+  database_.prepare("INSERT INTO membership VALUES (1, ?, ?)")
+      .bind(membership.federation)
+      .bind(int64_t{membership.number})
+      .run();
+}
+
+Bytes ClientStore::kept() const {
+  Statement row = database_.prepare("SELECT state FROM kept");
+  return row.step() ? row.bytes(0) : Bytes();
+}
+
+std::optional<ClientStore::Update> ClientStore::finished_update() const {
+  Statement row = database_.prepare(
+      "SELECT round, broadcast, sha256, upload, kept, samples, trained_samples, train_seconds FROM finished");
+  if (!row.step()) return std::nullopt;
+  Update update;
+  update.round = static_cast<uint32_t>(row.integer(0));
+  update.broadcast_sha256 = row.text(1);
+  update.sha256 = row.text(2);
+  update.result.upload = row.bytes(3);
+  update.kept = row.bytes(4);
+  update.result.samples = static_cast<uint64_t>(row.integer(5));
+  update.result.trained_samples = static_cast<uint64_t>(row.integer(6));
+  update.result.train_seconds = row.number(7);
+  if (sha256_hex(update.result.upload) != update.sha256) {
+    throw input_error("{}: the update of round {} is not what its digest says: damaged",
+                      database_.file().string(), update.round);
+  }
+  return update;
+}
+
+void ClientStore::finish(const Update& update) {
+  database_.prepare("INSERT OR REPLACE INTO finished VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .bind(int64_t{update.round})
+      .bind(update.broadcast_sha256)
+      .bind(update.sha256)
+      .bind(std::span<const uint8_t>(update.result.upload))
+      .bind(std::span<const uint8_t>(update.kept))
+      .bind(static_cast<int64_t>(update.result.samples))
+      .bind(static_cast<int64_t>(update.result.trained_samples))
+      .bind(update.result.train_seconds)
+      .run();
+}
+
+// Without a sync: an update that is offered again because this was forgotten is accepted again.
+void ClientStore::accepted() {
+  database_.unsynced_transaction([&] {
+    database_.execute("INSERT OR REPLACE INTO kept SELECT 1, kept FROM finished WHERE length(kept) > 0");
+    database_.execute("DELETE FROM finished");
+  });
+}
+
+void ClientStore::dropped() {
+  database_.execute("DELETE FROM finished");
+}
+
+}  // namespace bitfed

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "bitfed/federated/client_round.h"
+#include "bitfed/rpc/server/database.h"
+
+namespace bitfed {
+
+// What a device must not forget: which federation it belongs to, what its method keeps, and the update it has
+// finished until the server says that it is safe.
+class ClientStore {
+ public:
+  explicit ClientStore(const std::filesystem::path& file);
+
+  struct Membership {
+    std::string federation;
+    uint32_t number = 0;
+  };
+  std::optional<Membership> membership() const;
+  void join(const Membership& membership);
+
+  Bytes kept() const;  // empty: nothing
+
+  struct Update {
+    uint32_t round = 0;
+    std::string broadcast_sha256;
+    std::string sha256;
+    ClientResult result;
+    Bytes kept;  // what is kept from now on once the update counts; empty: as before
+  };
+  std::optional<Update> finished_update() const;
+  void finish(const Update& update);
+  void accepted();  // the update counts: what goes with it is kept from now on
+  void dropped();   // it does not: as if the round had not been
+
+ private:
+  mutable Database database_;
+};
+
+}  // namespace bitfed

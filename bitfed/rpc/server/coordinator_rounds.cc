@@ -1,0 +1,189 @@
+// Of the coordinator what the federation calls: who is there, a round, the result.
+
+#include <algorithm>
+#include <cmath>
+
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/base/error.h"
+#include "bitfed/rpc/server/coordinator.h"
+#include "bitfed_v1.pb.h"
+
+namespace bitfed {
+namespace {
+
+using v1::Verdict;
+
+constexpr auto kTick = std::chrono::milliseconds(100);  // how soon a stop or a deadline is seen
+
+ClientResult result_of(uint32_t client, const v1::Offer& offer, Bytes upload) {
+  ClientResult result;
+  result.client = client;
+  result.upload = std::move(upload);
+  // What a client says of its own effort is for the log alone, but the log must be able to hold it.
+  result.samples = std::min<uint64_t>(offer.samples(), uint64_t{1} << 48);
+  result.trained_samples = std::min<uint64_t>(offer.trained_samples(), uint64_t{1} << 48);
+  result.train_seconds =
+      std::isfinite(offer.train_seconds()) ? std::clamp(offer.train_seconds(), 0.0, 1e9) : 0;
+  return result;
+}
+
+}  // namespace
+
+size_t Coordinator::ready_count() const {
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                           [](const auto& entry) { return entry.second.ready; }));
+}
+
+std::vector<uint32_t> Coordinator::present(uint32_t round, uint32_t clients) {
+  std::unique_lock lock(mutex_);
+  discard_arrivals();
+  judge_waiting_offers();
+  bool told = false;
+  while (ready_count() < options_.policy.minimum_clients) {
+    check_failure();
+    if (options_.stop && options_.stop()) return {};
+    if (!std::exchange(told, true)) {
+      events_({{"event", "waiting-for-clients"},
+               {"round", round},
+               {"present", ready_count()},
+               {"needed", options_.policy.minimum_clients}});
+    }
+    wake_.wait_for(lock, kTick);
+  }
+  check_failure();
+  std::vector<uint32_t> numbers;
+  for (const auto& [number, peer] : by_number_) {
+    if (number < clients && connections_.at(peer).ready) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+bool Coordinator::is_over(size_t chosen, Clock::time_point begin) const {
+  if (current_->wanted.empty()) return true;
+  const RoundPolicy& policy = options_.policy;
+  const auto quorum = static_cast<size_t>(std::ceil(policy.quorum * static_cast<double>(chosen) - 1e-9));
+  if (current_->answered >= std::max<size_t>(quorum, 1)) return true;
+  return policy.deadline_seconds > 0 && seconds_since(begin) >= policy.deadline_seconds &&
+         current_->answered >= std::min<size_t>(policy.least_answers, chosen);
+}
+
+void Coordinator::run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
+                            const std::function<void(ClientResult)>& receive) {
+  const auto begun_with = store_.chosen(round);
+  const size_t chosen = begun_with ? begun_with->size() : clients.size();
+  const auto begin = Clock::now();
+  std::unique_lock lock(mutex_);
+  current_ = Round();
+  current_->round = round;
+  current_->broadcast = std::make_shared<const Bytes>(broadcast);
+  current_->sha256 = sha256_hex(broadcast);
+  current_->wanted.insert(clients.begin(), clients.end());
+  current_->answered = chosen - clients.size();
+  for (auto& [number, peer] : by_number_) hand_work(*peer, connections_.at(peer));
+  judge_waiting_offers();
+  while (true) {
+    check_failure();
+    if (options_.stop && options_.stop()) break;
+    if (!arrivals_.empty()) take(std::exchange(arrivals_, {}), receive, lock);
+    if (is_over(chosen, begin)) break;
+    if (arrivals_.empty()) wake_.wait_for(lock, kTick);
+  }
+  for (const uint32_t client : current_->wanted) {
+    if (!options_.stop || !options_.stop())
+      events_({{"event", "client-lost"}, {"round", round}, {"client", client}});
+  }
+  current_.reset();
+}
+
+// Lets the federation have the updates that have come, makes them durable together, and only then tells
+// their clients.
+void Coordinator::take(std::deque<Arrival> arrivals, const std::function<void(ClientResult)>& receive,
+                       std::unique_lock<std::mutex>& lock) {
+  struct Answer {
+    Verdict::Kind kind = Verdict::ACCEPTED;
+    std::string reason;
+    bool repeated = false;
+  };
+  std::vector<Answer> answers(arrivals.size());
+  const uint32_t round = current_->round;
+  lock.unlock();
+  store_.together([&] {
+    for (size_t i = 0; i < arrivals.size(); ++i) {
+      Arrival& arrival = arrivals[i];
+      Answer& answer = answers[i];
+      if (arrival.offer->round() != round) {
+        answer = {Verdict::DISCARDED, "the round is over", false};
+        continue;
+      }
+      if (const auto known = store_.accepted(round, arrival.client)) {
+        answer.repeated = true;
+        if (*known != arrival.offer->sha256())
+          answer = {Verdict::REFUSED, "another update of this round was accepted", true};
+        continue;
+      }
+      try {
+        receive(result_of(arrival.client, *arrival.offer, arrival.incoming.take()));
+      } catch (const Error& error) {
+        // What does not fit is the client's affair; the round goes on without it.
+        if (error.kind() != Error::Kind::kInput) throw;
+        answer = {Verdict::REFUSED, error.what(), false};
+      }
+    }
+  });
+  lock.lock();
+  for (size_t i = 0; i < arrivals.size(); ++i) {
+    const Arrival& arrival = arrivals[i];
+    waiting_bytes_ -= arrival.incoming.size();
+    const auto sender = std::find_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+      return entry.second.id == arrival.connection;
+    });
+    Connection gone;
+    gone.number = arrival.client;
+    const Connection& connection = sender != connections_.end() ? sender->second : gone;
+    if (answers[i].kind != Verdict::DISCARDED) current_->wanted.erase(arrival.client);
+    if (answers[i].kind == Verdict::ACCEPTED && !answers[i].repeated) {
+      ++current_->answered;
+      ++counts_["accepted"];
+      last_round_[arrival.client] = round;
+      if (sender != connections_.end()) allowance_of(connection.name).give_back(Clock::now());
+    }
+    if (answers[i].kind == Verdict::DISCARDED)
+      fault("late", connection, fmt::format("an update of round {}, which is over", arrival.offer->round()));
+    if (answers[i].kind == Verdict::REFUSED)
+      fault("rejected", connection, fmt::format("an update of round {}: {}", round, answers[i].reason));
+    if (sender != connections_.end() && !connection.ending)
+      verdict(*sender->first, *arrival.offer, answers[i].kind, answers[i].reason);
+  }
+  judge_waiting_offers();
+}
+
+// Updates that were complete when their round was over already.
+void Coordinator::discard_arrivals() {
+  for (const Arrival& arrival : std::exchange(arrivals_, {})) {
+    waiting_bytes_ -= arrival.incoming.size();
+    for (auto& [peer, connection] : connections_) {
+      if (connection.id != arrival.connection || connection.ending) continue;
+      fault("late", connection, fmt::format("an update of round {}, which is over", arrival.offer->round()));
+      verdict(*peer, *arrival.offer, Verdict::DISCARDED, "the round is over");
+    }
+  }
+}
+
+void Coordinator::hand_out(uint32_t rounds, Bytes model, double seconds) {
+  std::unique_lock lock(mutex_);
+  result_sha256_ = sha256_hex(model);
+  result_ = std::make_shared<const Bytes>(std::move(model));
+  result_rounds_ = rounds;
+  discard_arrivals();
+  for (auto& [number, peer] : by_number_) hand_result(*peer, connections_.at(peer));
+  judge_waiting_offers();
+  const size_t known = store_.clients().size();
+  const auto begin = Clock::now();
+  while (have_result_.size() < known && seconds_since(begin) < seconds) {
+    if (options_.stop && options_.stop()) return;
+    discard_arrivals();
+    wake_.wait_for(lock, kTick);
+  }
+}
+
+}  // namespace bitfed

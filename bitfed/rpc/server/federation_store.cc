@@ -1,0 +1,186 @@
+#include "bitfed/rpc/server/federation_store.h"
+
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/base/error.h"
+#include "bitfed/base/text_difference.h"
+#include "bitfed/model/json_fields.h"
+
+namespace bitfed {
+namespace {
+
+constexpr std::string_view kSchema = R"(
+CREATE TABLE federation (id TEXT NOT NULL);
+CREATE TABLE clients (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+CREATE TABLE rounds (round INTEGER PRIMARY KEY, clients TEXT NOT NULL, depends_on TEXT);
+CREATE TABLE updates (round INTEGER NOT NULL, client INTEGER NOT NULL, sha256 TEXT NOT NULL, upload BLOB,
+  samples INTEGER NOT NULL, trained_samples INTEGER NOT NULL, train_seconds REAL NOT NULL,
+  PRIMARY KEY (round, client));
+CREATE TABLE checkpoint (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, state BLOB NOT NULL))";
+
+std::string random_id() {
+  std::random_device device;
+  std::string id;
+  for (int i = 0; i < 4; ++i) id += fmt::format("{:08x}", device());
+  return id;
+}
+
+}  // namespace
+
+FederationStore::FederationStore(const std::filesystem::path& file)
+    : database_(file, "a federation's server", kSchema) {
+  Statement known = database_.prepare("SELECT id FROM federation");
+  if (known.step()) {
+    federation_ = known.text(0);
+  } else {
+    federation_ = random_id();
+    database_.prepare("INSERT INTO federation VALUES (?)").bind(federation_).run();
+  }
+  Statement checkpoint = database_.prepare("SELECT round FROM checkpoint");
+  if (checkpoint.step()) finished_ = checkpoint.integer(0);
+}
+
+uint32_t FederationStore::register_client(const std::string& name, std::optional<uint32_t> wanted,
+                                          uint32_t clients) {
+  const auto held = database_.lock();
+  Statement known = database_.prepare("SELECT number FROM clients WHERE name = ?");
+  if (known.bind(name).step()) {
+    const auto number = static_cast<uint32_t>(known.integer(0));
+    if (wanted && *wanted != number)
+      throw input_error("client '{}' is number {}, not {}", name, number, *wanted);
+    return number;
+  }
+  const uint32_t number = wanted ? *wanted : lowest_free_number();
+  if (wanted) {
+    if (number >= clients)
+      throw input_error("client '{}': found part {}, expected 0 to {}", name, number, clients - 1);
+    Statement owner = database_.prepare("SELECT name FROM clients WHERE number = ?");
+    if (owner.bind(int64_t{number}).step())
+      throw input_error("client '{}': part {} is that of client '{}'", name, number, owner.text(0));
+  } else if (number >= clients) {
+    throw input_error("client '{}': all {} places of the federation are taken", name, clients);
+  }
+  database_.prepare("INSERT INTO clients VALUES (?, ?)").bind(int64_t{number}).bind(name).run();
+  return number;
+}
+
+uint32_t FederationStore::lowest_free_number() const {
+  Statement counted = database_.prepare("SELECT COUNT(*), COALESCE(MAX(number) + 1, 0) FROM clients");
+  counted.step();
+  // Without gaps, as it is where nobody asks for a part, there is nothing to search.
+  if (counted.integer(0) == counted.integer(1)) return static_cast<uint32_t>(counted.integer(0));
+  Statement taken = database_.prepare("SELECT number FROM clients ORDER BY number");
+  uint32_t number = 0;
+  while (taken.step() && taken.integer(0) == number) ++number;
+  return number;
+}
+
+std::map<uint32_t, std::string> FederationStore::clients() const {
+  const auto held = database_.lock();
+  std::map<uint32_t, std::string> known;
+  Statement rows = database_.prepare("SELECT number, name FROM clients");
+  while (rows.step()) known[static_cast<uint32_t>(rows.integer(0))] = rows.text(1);
+  return known;
+}
+
+std::optional<std::string> FederationStore::accepted(uint32_t round, uint32_t client) const {
+  const auto held = database_.lock();
+  Statement row = database_.prepare("SELECT sha256 FROM updates WHERE round = ? AND client = ?");
+  row.bind(int64_t{round}).bind(int64_t{client});
+  if (!row.step()) return std::nullopt;
+  return row.text(0);
+}
+
+int64_t FederationStore::finished_round() const {
+  const auto held = database_.lock();
+  return finished_;
+}
+
+std::optional<std::vector<uint32_t>> FederationStore::chosen(uint32_t round) const {
+  const auto held = database_.lock();
+  Statement row = database_.prepare("SELECT clients FROM rounds WHERE round = ?");
+  row.bind(int64_t{round});
+  if (!row.step()) return std::nullopt;
+  return parse_json(row.text(0), database_.file().string()).get<std::vector<uint32_t>>();
+}
+
+void FederationStore::begin_round(uint32_t round, const std::vector<uint32_t>& clients) {
+  const auto held = database_.lock();
+  database_.prepare("INSERT INTO rounds (round, clients) VALUES (?, ?)")
+      .bind(int64_t{round})
+      .bind(nlohmann::json(clients).dump())
+      .run();
+}
+
+void FederationStore::put(uint32_t round, const ClientResult& result, const std::string& depends_on) {
+  database_.transaction([&] {
+    database_.prepare("UPDATE rounds SET depends_on = ? WHERE round = ? AND depends_on IS NULL")
+        .bind(depends_on)
+        .bind(int64_t{round})
+        .run();
+    database_.prepare("INSERT INTO updates VALUES (?, ?, ?, ?, ?, ?, ?)")
+        .bind(int64_t{round})
+        .bind(int64_t{result.client})
+        .bind(sha256_hex(result.upload))
+        .bind(std::span<const uint8_t>(result.upload))
+        .bind(static_cast<int64_t>(result.samples))
+        .bind(static_cast<int64_t>(result.trained_samples))
+        .bind(result.train_seconds)
+        .run();
+  });
+}
+
+std::optional<ClientResult> FederationStore::find(uint32_t round, uint32_t client,
+                                                  const std::string& depends_on) const {
+  const auto held = database_.lock();
+  Statement row = database_.prepare(
+      "SELECT upload, sha256, samples, trained_samples, train_seconds, depends_on FROM updates "
+      "JOIN rounds USING (round) WHERE round = ? AND client = ?");
+  row.bind(int64_t{round}).bind(int64_t{client});
+  if (!row.step() || row.is_null(0)) return std::nullopt;
+  if (const std::string made_with = row.text(5); made_with != depends_on) {
+    throw input_error("{}: the updates of round {} were made with other settings: {}",
+                      database_.file().string(), round, first_difference(made_with, depends_on));
+  }
+  ClientResult result;
+  result.client = client;
+  result.upload = row.bytes(0);
+  result.samples = static_cast<uint64_t>(row.integer(2));
+  result.trained_samples = static_cast<uint64_t>(row.integer(3));
+  result.train_seconds = row.number(4);
+  if (sha256_hex(result.upload) != row.text(1)) {
+    throw input_error("{}: round {}: the update of client {} is not what its digest says: damaged",
+                      database_.file().string(), round, client);
+  }
+  return result;
+}
+
+void FederationStore::remove_round(uint32_t round) {
+  const auto held = database_.lock();
+  removable_ = std::max<int64_t>(removable_, round);
+}
+
+void FederationStore::save(uint32_t round, const State& state) {
+  database_.transaction([&] {
+    database_.prepare("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)")
+        .bind(int64_t{round})
+        .bind(std::span<const uint8_t>(encode(state)))
+        .run();
+    database_.prepare("UPDATE updates SET upload = NULL WHERE round <= ? AND upload IS NOT NULL")
+        .bind(removable_)
+        .run();
+  });
+  const auto held = database_.lock();
+  finished_ = round;
+}
+
+std::optional<State> FederationStore::load() const {
+  const auto held = database_.lock();
+  Statement row = database_.prepare("SELECT state FROM checkpoint");
+  if (!row.step()) return std::nullopt;
+  return decode(row.bytes(0), database_.file().string() + ": checkpoint");
+}
+
+}  // namespace bitfed

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bitfed/rpc/server/coordinator.h"
+#include "bitfed/rpc/security/trust.h"
+
+namespace bitfed {
+
+// Carries a coordinator's messages over gRPC. Listens as long as it lives.
+class GrpcServer {
+ public:
+  virtual ~GrpcServer() = default;
+  virtual uint16_t port() const = 0;
+};
+
+// `listen`: "HOST:PORT", port 0 for any that is free. An input_error where it cannot be listened on.
+std::unique_ptr<GrpcServer> make_grpc_server(const std::string& listen, const ServerTrust& trust,
+                                             Coordinator& coordinator);
+
+}  // namespace bitfed

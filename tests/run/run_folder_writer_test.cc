@@ -1,0 +1,161 @@
+#include "bitfed/run/run_folder_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "bitfed/base/byte_io.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temporary_folder.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using Existing = RunFolderWriter::Existing;
+
+constexpr const char* kRecipe = "seed = 1\nrounds = 2\n";
+
+class RunFolderWriterTest : public testing::Test {
+ protected:
+  std::string refusal(Existing existing, const std::string& recipe = kRecipe) {
+    return error_text([&] { RunFolderWriter(folder_, recipe, existing); });
+  }
+  void touch(const std::string& name) {
+    create_folders((folder_ / name).parent_path());
+    write_file_atomically(folder_ / name, std::string_view("old"));
+  }
+
+  TemporaryFolder parent_;
+  const fs::path folder_ = parent_ / "deep/run";
+};
+
+TEST_F(RunFolderWriterTest, MakesTheFolder) {
+  const RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
+  EXPECT_EQ(read_text_file(folder_ / "recipe.toml"), kRecipe);
+  EXPECT_TRUE(fs::is_directory(writer.checkpoint()));
+  EXPECT_EQ(writer.checkpoint(), folder_ / "checkpoint");
+  EXPECT_FALSE(writer.is_finished());
+}
+
+TEST_F(RunFolderWriterTest, LockedWhileInUse) {
+  {
+    const RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
+    for (const Existing existing : {Existing::kRefuse, Existing::kResume, Existing::kOverwrite}) {
+      EXPECT_THAT(refusal(existing), HasSubstr("another bitfed is at work"));
+    }
+  }
+  EXPECT_EQ(refusal(Existing::kResume), "");
+}
+
+// A process that is killed leaves no lock behind.
+TEST_F(RunFolderWriterTest, TheLockDiesWithItsProcess) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(refusal(Existing::kResume), "");
+}
+
+TEST_F(RunFolderWriterTest, ARunThatIsThereIsRefused) {
+  { const RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse); }
+  EXPECT_THAT(refusal(Existing::kRefuse), HasSubstr("--resume"));
+  // Refusing must not keep the folder locked.
+  EXPECT_EQ(refusal(Existing::kResume), "");
+}
+
+TEST_F(RunFolderWriterTest, AnotherRecipeIsRefusedWithTheDifference) {
+  { const RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse); }
+  EXPECT_THAT(refusal(Existing::kResume, "seed = 1\nrounds = 3\n"),
+              HasSubstr("another recipe: 'rounds = 2' there, 'rounds = 3' here"));
+  EXPECT_EQ(read_text_file(folder_ / "recipe.toml"), kRecipe);
+  EXPECT_EQ(refusal(Existing::kResume), "");
+}
+
+TEST_F(RunFolderWriterTest, ResumeKeepsEverything) {
+  {
+    RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
+    writer.log({{"event", "one"}});
+  }
+  touch("checkpoint/server.safetensors");
+  {
+    RunFolderWriter writer(folder_, kRecipe, Existing::kResume);
+    writer.log({{"event", "two"}});
+    EXPECT_FALSE(writer.is_finished());
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "checkpoint/server.safetensors"));
+  EXPECT_THAT(read_text_file(folder_ / "events.jsonl"),
+              MatchesRegex("\\{.*\"one\".*\\}\n\\{.*\"two\".*\\}\n"));
+  touch("summary.json");
+  EXPECT_TRUE(RunFolderWriter(folder_, kRecipe, Existing::kResume).is_finished());
+}
+
+TEST_F(RunFolderWriterTest, OverwriteRemovesTheRunAndNothingElse) {
+  {
+    RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
+    writer.log({{"event", "old"}});
+  }
+  for (const char* name :
+       {"summary.json", "model.safetensors", "report.html", "checkpoint/server.safetensors",
+        "checkpoint/round-00001/client-00000.json", "my-notes.txt"}) {
+    touch(name);
+  }
+  const RunFolderWriter writer(folder_, "seed = 2\n", Existing::kOverwrite);
+  EXPECT_EQ(read_text_file(folder_ / "recipe.toml"), "seed = 2\n");
+  EXPECT_EQ(read_text_file(folder_ / "events.jsonl"), "");
+  EXPECT_FALSE(writer.is_finished());
+  for (const char* name : {"summary.json", "model.safetensors", "report.html",
+                           "checkpoint/server.safetensors", "checkpoint/round-00001"}) {
+    EXPECT_FALSE(fs::exists(folder_ / name)) << name;
+  }
+  EXPECT_TRUE(fs::exists(folder_ / "my-notes.txt"));
+}
+
+TEST_F(RunFolderWriterTest, EventsAreLinesWithTheirTime) {
+  RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
+  writer.log({{"event", "round-started"}, {"round", 3}});
+  const std::string line = read_text_file(folder_ / "events.jsonl");
+  const Event event = Event::parse(line);
+  EXPECT_EQ(event["event"], "round-started");
+  EXPECT_EQ(event["round"], 3);
+  EXPECT_THAT(event["time"].get<std::string>(),
+              MatchesRegex("20..-[01].-[0-3].T[0-2].:[0-5].:[0-5].\\.[0-9][0-9][0-9]Z"));
+}
+
+TEST_F(RunFolderWriterTest, ACutLastLineIsDropped) {
+  for (const char* left :
+       {"{\"event\":\"whole\"}\n{\"event\":\"cu", "{\"event\":\"cu", "", "{\"event\":\"whole\"}\n"}) {
+    fs::remove_all(folder_);
+    { const RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse); }
+    write_file_atomically(folder_ / "events.jsonl", std::string_view(left));
+    RunFolderWriter writer(folder_, kRecipe, Existing::kResume);
+    writer.log({{"event", "next"}});
+    std::ifstream log(folder_ / "events.jsonl");
+    std::string line;
+    std::vector<std::string> events;
+    while (std::getline(log, line)) events.push_back(Event::parse(line)["event"]);
+    const bool whole = std::string_view(left).find('\n') != std::string_view::npos;
+    EXPECT_EQ(events,
+              whole ? (std::vector<std::string>{"whole", "next"}) : (std::vector<std::string>{"next"}));
+  }
+}
+
+TEST_F(RunFolderWriterTest, AFolderThatCannotBeMade) {
+  write_file_atomically(parent_ / "file", std::string_view("in the way"));
+  EXPECT_THAT(error_text([&] { RunFolderWriter(parent_ / "file/run", kRecipe, Existing::kRefuse); },
+                         Error::Kind::kFailure),
+              HasSubstr("file/run"));
+}
+
+}  // namespace
+}  // namespace bitfed
