@@ -25,7 +25,7 @@ NetworkModel binary_network(const char* name, uint32_t width) {
   Network network = make_network(spec, 1, RandomStream({.purpose = "benchmark"}));
   RandomStream random({.purpose = "norms"});
   for (Parameter* parameter : network.parameters()) {
-    std::vector<float> numbers = parameter->numbers();
+    std::vector<float> numbers = parameter->to_vector();
     for (float& number : numbers) {
       if (parameter->name.ends_with(".shift")) number = static_cast<float>(0.3 * random.normal());
       if (parameter->name.ends_with(".variance")) number = 200;
@@ -97,7 +97,7 @@ BENCHMARK(binary_convolution)->Name("convolution-binary")->Unit(benchmark::kMicr
 void float_convolution(benchmark::State& state) {
   const ImageShape shape{kSide, kSide, kChannels, 1};
   Convolution convolution(1, shape, kChannels, "c");
-  convolution.start(RandomStream({.purpose = "weights"}));
+  convolution.initialise(RandomStream({.purpose = "weights"}));
   Images input(1, shape);
   RandomStream random({.purpose = "values"});
   for (size_t i = 0; i < shape.image_floats(); ++i) input.data()[i] = static_cast<float>(random.normal());

@@ -9,9 +9,9 @@
 
 #include "benchmarks/eigen_convolution.h"
 #include "bitfed/bits/kernels.h"
-#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/nn/mlp/mlp_trainer.h"
-#include "bitfed/zoo/network_zoo.h"
+#include "bitfed/zoo/mlp_model.h"
+#include "bitfed/zoo/network_builder.h"
 
 namespace bitfed {
 namespace {
@@ -93,7 +93,7 @@ void train_network(benchmark::State& state, const char* name, bool binary) {
   constexpr size_t kImages = 64;
   Network network =
       binary ? make_rotated_network(spec, {}, kImages, random) : make_network(spec, kImages, random);
-  network.begin_round();
+  network.set_anchor();
   network.begin_epoch(0.5);
   RandomStream pixels({.purpose = "pixels"});
   std::vector<uint16_t> labels;
@@ -153,7 +153,7 @@ BENCHMARK_CAPTURE(train_network, cnn4_rotated_pair, "cnn4", true)
 void rotate_network(benchmark::State& state, const char* name) {
   Network network =
       make_rotated_network(network_spec(name, true), {}, 1, RandomStream({.purpose = "benchmark"}));
-  network.begin_round();
+  network.set_anchor();
   for (auto _ : state) network.begin_epoch(0.5);
   state.counters["steps_per_second"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);

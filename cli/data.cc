@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/data/catalog/catalog.h"
 #include "bitfed/data/catalog/fetch.h"
+#include "bitfed/data/pixel_statistics.h"
 #include "cli/commands.h"
 #include "cli/download_progress.h"
 
@@ -74,6 +76,17 @@ void print_classes(const DataSplit& split) {
   }
 }
 
+// The pixel statistics of the training images, to be put into a recipe's [data], and those in use without
+// them.
+void print_pixels(const Dataset& train) {
+  const PixelStatistics measured = measure_pixels(train);
+  fmt::print("pixels    pixel_mean = [{:.4f}], pixel_std = [{:.4f}]\n", fmt::join(measured.mean, ", "),
+             fmt::join(measured.standard_deviation, ", "));
+  if (train.pixel_mean.empty()) return;
+  fmt::print("default   pixel_mean = [{}], pixel_std = [{}]\n", fmt::join(train.pixel_mean, ", "),
+             fmt::join(train.pixel_std, ", "));
+}
+
 void info(const std::string& name, const std::string& data_dir) {
   const DatasetEntry& entry = find_entry(name);
   const DataSplit split = load_dataset(name, data_dir);
@@ -81,6 +94,7 @@ void info(const std::string& name, const std::string& data_dir) {
   fmt::print("where     {}\n", whereabouts(entry, data_dir));
   fmt::print("samples   {} for training, {} for testing\n", split.train.size(), split.test.size());
   fmt::print("shape     {}\nclasses   {}\n", shape(split.train), split.train.class_count());
+  if (!split.train.is_table()) print_pixels(split.train);
   if (!split.train.groups.empty()) fmt::print("people    {}\n", split.train.group_names.size());
   for (const std::string& note : split.notes) fmt::print("note      {}\n", note);
   print_classes(split);

@@ -7,11 +7,11 @@
 #include "bitfed/base/error.h"
 #include "bitfed/bits/kernels.h"
 #include "bitfed/model/booleanizer_json.h"
-#include "bitfed/zoo/mlp_model.h"
-#include "bitfed/report/pages/aligned.h"
 #include "bitfed/report/charts/clause_logic.h"
 #include "bitfed/report/humanise.h"
+#include "bitfed/report/pages/aligned.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
+#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/zoo/model_file.h"
 #include "bitfed/zoo/network_model.h"
 #include "cli/commands.h"
@@ -91,7 +91,7 @@ void print_members(const TsetlinModel& model) {
 nlohmann::ordered_json layers_json(const MlpModel& model) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   const std::vector<double> seconds = model.measure_layers();
-  for (const MlpLayerCosts& layer : model.layer_costs()) {
+  for (const LayerCosts& layer : model.layer_costs()) {
     layers.push_back({{"name", layer.name},
                       {"shape", {layer.inputs, layer.outputs}},
                       {"bits_per_weight", layer.bits_per_weight},
@@ -107,10 +107,10 @@ nlohmann::ordered_json layers_json(const MlpModel& model) {
 void print_layers(const MlpModel& model) {
   TextRows rows = {
       {"  layer", "in x out", "bits a weight", "weights", "batch norm", "one-bit ops", "real ops", "time"}};
-  const std::vector<MlpLayerCosts> layers = model.layer_costs();
+  const std::vector<LayerCosts> layers = model.layer_costs();
   const std::vector<std::string> times = shares(model.measure_layers(), layers.size());
   for (size_t i = 0; i < layers.size(); ++i) {
-    const MlpLayerCosts& layer = layers[i];
+    const LayerCosts& layer = layers[i];
     rows.push_back({"  " + layer.name, fmt::format("{} x {}", layer.inputs, layer.outputs),
                     std::to_string(layer.bits_per_weight), exact_count(layer.weight_bytes) + " B",
                     exact_count(layer.norm_bytes) + " B", exact_count(layer.binary_ops),
@@ -122,11 +122,11 @@ void print_layers(const MlpModel& model) {
 nlohmann::ordered_json layers_json(const NetworkModel& model) {
   nlohmann::ordered_json layers = nlohmann::ordered_json::array();
   const std::vector<double> seconds = model.measure_layers();
-  for (const NetworkLayerCosts& layer : model.layer_costs()) {
+  for (const LayerCosts& layer : model.layer_costs()) {
     const size_t i = layers.size();
     layers.push_back({{"name", layer.name},
                       {"shape", {layer.inputs, layer.outputs}},
-                      {"places", layer.places},
+                      {"places", layer.positions},
                       {"bits_per_weight", layer.bits_per_weight},
                       {"weight_bytes", layer.weight_bytes},
                       {"norm_bytes", layer.norm_bytes},
@@ -138,14 +138,14 @@ nlohmann::ordered_json layers_json(const NetworkModel& model) {
 }
 
 void print_layers(const NetworkModel& model) {
-  TextRows rows = {{"  layer", "in x out", "places", "bits a weight", "weights", "batch norm", "one-bit ops",
-                    "real ops", "time"}};
-  const std::vector<NetworkLayerCosts> layers = model.layer_costs();
+  TextRows rows = {{"  layer", "in x out", "positions", "bits a weight", "weights", "batch norm",
+                    "one-bit ops", "real ops", "time"}};
+  const std::vector<LayerCosts> layers = model.layer_costs();
   const std::vector<std::string> times = shares(model.measure_layers(), layers.size());
   for (size_t i = 0; i < layers.size(); ++i) {
-    const NetworkLayerCosts& layer = layers[i];
+    const LayerCosts& layer = layers[i];
     rows.push_back({"  " + layer.name, fmt::format("{} x {}", layer.inputs, layer.outputs),
-                    exact_count(layer.places), std::to_string(layer.bits_per_weight),
+                    exact_count(layer.positions), std::to_string(layer.bits_per_weight),
                     exact_count(layer.weight_bytes) + " B", exact_count(layer.norm_bytes) + " B",
                     exact_count(layer.binary_ops), exact_count(layer.flops), times[i]});
   }

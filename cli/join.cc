@@ -17,21 +17,38 @@ struct JoinArguments {
   bool quiet = false;
 };
 
+std::string line_of(const DeviceConnecting& event) {
+  return fmt::format("connecting to {}", event.server);
+}
+
+std::string line_of(const DeviceDisconnected& event) {
+  return fmt::format("no connection: {}; trying again", event.text);
+}
+
+std::string line_of(const DeviceJoined& event) {
+  return fmt::format("client {} of federation {}, {} samples", event.client, event.federation, event.samples);
+}
+
+std::string line_of(const TrainingFailed& event) {
+  return fmt::format("round {}: {}", event.round, event.text);
+}
+
+std::string line_of(const UpdateSettled& event) {
+  return fmt::format("round {}: {} bytes, {}{}{}", event.round, event.upload_bytes, event.verdict,
+                     event.text.empty() ? "" : ": ", event.text);
+}
+
+std::string line_of(const ResultReceived& event) {
+  return fmt::format("finished after {} rounds", event.rounds);
+}
+
+std::string line_of(const auto& /*any other event*/) {
+  return "";
+}
+
 void show(const Event& event) {
-  const std::string kind = event["event"];
-  const auto text = [&](const char* key) { return event[key].get<std::string>(); };
-  const auto number = [&](const char* key) { return event[key].get<int64_t>(); };
-  if (kind == "connecting") fmt::print(stderr, "connecting to {}\n", text("server"));
-  if (kind == "disconnected") fmt::print(stderr, "no connection: {}; trying again\n", text("text"));
-  if (kind == "joined")
-    fmt::print(stderr, "client {} of federation {}, {} samples\n", number("client"), text("federation"),
-               number("samples"));
-  if (kind == "training-failed") fmt::print(stderr, "round {}: {}\n", number("round"), text("text"));
-  if (kind == "update-settled") {
-    fmt::print(stderr, "round {}: {} bytes, {}{}{}\n", number("round"), number("upload_bytes"),
-               text("verdict"), text("text").empty() ? "" : ": ", text("text"));
-  }
-  if (kind == "finished") fmt::print(stderr, "finished after {} rounds\n", number("rounds"));
+  const std::string line = std::visit([](const auto& kind) { return line_of(kind); }, event);
+  if (!line.empty()) fmt::print(stderr, "{}\n", line);
 }
 
 void join(JoinArguments& arguments) {

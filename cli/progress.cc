@@ -1,6 +1,7 @@
 #include "cli/progress.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,15 +12,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::string kilobytes(const Event& bytes) {
-  return fmt::format("{:.1f} KB", bytes.get<double>() / 1000);
-}
-
 // ", own models 83.27 %" where clients keep some.
-std::string own_models(const Event& event) {
-  const auto mean = event.find("local_accuracy_mean");
-  if (mean == event.end() || !mean->is_number()) return "";
-  return fmt::format(", own models {:.2f} %", 100 * mean->get<double>());
+std::string own_models(const Scores& scores) {
+  if (!scores.local_accuracy_mean) return "";
+  return fmt::format(", own models {:.2f} %", 100 * *scores.local_accuracy_mean);
 }
 
 }  // namespace
@@ -39,47 +35,60 @@ Progress::~Progress() {
 }
 
 void Progress::show(const Event& event) {
-  if (options_.quiet) return;
-  const std::string kind = event["event"];
-  if (kind == "loading") {
-    if (!is_one_of_many()) line("reading the data");
-  } else if (kind == "run-started") {
-    rounds_ = event["rounds"];
-    if (is_one_of_many()) return;
-    line(fmt::format("{}: {} on {}, {}, {} training samples", event["name"].get<std::string>(),
-                     event["method"].get<std::string>(), event["dataset"].get<std::string>(),
-                     event["partition"].get<std::string>(), event["train_samples"].get<uint64_t>()));
-  } else if (kind == "round-started") {
-    const bool is_first = !round_;
-    round_ = event["round"];
-    clients_in_round_ = event["clients"].size();
-    finished_ = 0;
-    running_.clear();
-    if (is_first) {
-      start_ = Clock::now();
-      at_hand_ = rounds_done();  // a resumed run begins in the middle
-    }
-  } else if (kind == "client-progress") {
-    running_[event["client"]] = event["fraction"];
-    draw();
-  } else if (kind == "client-finished") {
-    running_.erase(event["client"].get<uint64_t>());
-    ++finished_;
-    if (event["origin"] != "trained" && *round_ > 0) at_hand_ += 1 / static_cast<double>(clients_in_round_);
-    if (rounds_ == 1 && event["origin"] == "trained" && !is_one_of_many()) {
-      line(fmt::format("client {} sent {} after {} samples, {:.1f} s of one core",
-                       event["client"].get<uint64_t>(), kilobytes(event["upload_bytes"]),
-                       event["samples"].get<uint64_t>(), event["seconds"].get<double>()));
-    }
-    draw();
-  } else if (kind == "client-lost") {
-    line(fmt::format("client {} did not answer", event["client"].get<uint64_t>()));
-  } else if (kind == "round-finished" && event.contains("accuracy") && !is_one_of_many()) {
-    line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %{}",
-                     event["round"].get<uint64_t>(), rounds_, event["uploads"].get<uint64_t>(),
-                     1000 * event["aggregation_seconds"].get<double>(), 100 * event["accuracy"].get<double>(),
-                     own_models(event)));
+  if (!options_.quiet) std::visit([&](const auto& kind) { on(kind); }, event);
+}
+
+void Progress::on(const Loading& /*event*/) {
+  if (!is_one_of_many()) line("reading the data");
+}
+
+void Progress::on(const RunStarted& event) {
+  rounds_ = event.rounds;
+  if (is_one_of_many()) return;
+  line(fmt::format("{}: {} on {}, {}, {} training samples", event.name, event.method, event.dataset,
+                   event.partition, event.train_samples));
+  if (event.dropped_keys)
+    line(fmt::format("ignored keys of the recipe: {}", fmt::join(*event.dropped_keys, ", ")));
+}
+
+void Progress::on(const RoundStarted& event) {
+  const bool is_first = !round_;
+  round_ = event.round;
+  clients_in_round_ = event.clients.size();
+  finished_ = 0;
+  running_.clear();
+  if (is_first) {
+    start_ = Clock::now();
+    at_hand_ = rounds_done();  // a resumed run begins in the middle
   }
+}
+
+void Progress::on(const ClientProgress& event) {
+  running_[event.client] = event.fraction;
+  draw();
+}
+
+void Progress::on(const ClientFinished& event) {
+  const bool is_trained = event.origin == Origin::kTrained;
+  running_.erase(event.client);
+  ++finished_;
+  if (!is_trained && *round_ > 0) at_hand_ += 1 / static_cast<double>(clients_in_round_);
+  if (rounds_ == 1 && is_trained && !is_one_of_many()) {
+    line(fmt::format("client {} sent {:.1f} KB after {} samples, {:.1f} s of one core", event.client,
+                     static_cast<double>(event.upload_bytes) / 1000, event.samples, event.seconds));
+  }
+  draw();
+}
+
+void Progress::on(const ClientLost& event) {
+  line(fmt::format("client {} did not answer", event.client));
+}
+
+void Progress::on(const RoundFinished& event) {
+  if (!event.scores || is_one_of_many()) return;
+  line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %{}", event.round, rounds_,
+                   event.uploads, 1000 * event.aggregation_seconds, 100 * event.scores->accuracy,
+                   own_models(*event.scores)));
 }
 
 double Progress::fraction_of_round() const {

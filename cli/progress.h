@@ -31,6 +31,15 @@ class Progress {
   void show(const Event& event);
 
  private:
+  void on(const Loading& event);
+  void on(const RunStarted& event);
+  void on(const RoundStarted& event);
+  void on(const ClientProgress& event);
+  void on(const ClientFinished& event);
+  void on(const ClientLost& event);
+  void on(const RoundFinished& event);
+  void on(const auto& /*any other event*/) {}
+
   void draw();
   void line(const std::string& text);
   std::string bar() const;

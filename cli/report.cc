@@ -31,9 +31,9 @@ std::string as_json(const std::vector<RunFolder>& runs, const std::filesystem::p
   document["report"] = page.string();
   document["runs"] = nlohmann::ordered_json::array();
   for (const RunFolder& run : runs) {
-    auto summary = nlohmann::ordered_json::parse(run.summary_json);
-    summary["folder"] = run.folder.string();
-    document["runs"].push_back(std::move(summary));
+    auto as_found = nlohmann::ordered_json::parse(run.summary_text);
+    as_found["folder"] = run.folder.string();
+    document["runs"].push_back(std::move(as_found));
   }
   return document.dump(2);
 }

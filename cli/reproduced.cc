@@ -57,9 +57,10 @@ ReproducedTable empty_table(const PaperTable& table, const ReproductionOptions& 
   return result;
 }
 
-std::string machine_of(const Event& summary) {
-  return fmt::format("{}; {} clients at once, {}, bitfed {}", summary.value("machine", "unknown machine"),
-                     summary.value("threads", 0), summary.value("isa", "?"), summary.value("version", "?"));
+std::string machine_of(const RunSummary& summary) {
+  return fmt::format("{}; {} clients at once, {}, bitfed {}",
+                     summary.machine.empty() ? "unknown machine" : summary.machine,
+                     summary.threads.value_or(0), summary.isa, summary.version);
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ ReproducedTable gather(const PaperTable& table, const ReproductionOptions& optio
   ReproducedTable result = empty_table(table, options);
   for (const auto& [row, why] : not_run) result.rows[row].not_run = why;
   for (const ReproductionCell& cell : cells) {
-    const std::optional<Event> summary = finished_summary(cell);
+    const std::optional<RunSummary> summary = finished_summary(cell);
     if (!summary) continue;
     for (size_t i = 0; i < table.columns.size(); ++i) {
       const std::string& method = table.columns[i].method;

@@ -31,66 +31,81 @@ struct RunArguments {
   bool quiet = false;
 };
 
-constexpr double kLargestRadioUpload = 1e6;  // bytes; no one sends more over a slow radio
+constexpr uint64_t kLargestRadioUpload = 1000000;  // bytes; larger ones are not for a slow radio
 
 void row(const char* name, const std::string& value) {
   fmt::print("  {:<18} {}\n", name, value);
 }
 
-void print_own_models(const Event& summary) {
-  const auto mean = summary.find("local_accuracy_mean");
-  const auto results = summary.find("client_results");
-  if (mean == summary.end() || !mean->is_number() || results == summary.end()) return;
-  const auto count = std::count_if(results->begin(), results->end(),
-                                   [](const Event& client) { return client["local_accuracy"].is_number(); });
-  row("own models", fmt::format("{:.2f} % mean of {} clients", 100 * mean->get<double>(), count));
+// A figure of a run, or a dash where its summary, perhaps of an earlier version, does not have it.
+template <typename T>
+std::string shown(const std::optional<T>& value, std::string (*text)(double)) {
+  return value ? text(static_cast<double>(*value)) : "–";
 }
 
-void print_airtime(const Event& summary) {
-  const auto airtime = summary.find("airtime");
-  if (airtime == summary.end() || summary["upload_bytes_per_client"].get<double>() >= kLargestRadioUpload)
-    return;
+std::string seconds_text(double seconds) {
+  return fmt::format("{:.1f} s", seconds);
+}
+
+std::string milliseconds_text(double seconds) {
+  return fmt::format("{:.0f} ms", 1000 * seconds);
+}
+
+std::string speed_text(double samples_per_second) {
+  return fmt::format("{:.0f} samples/s", samples_per_second);
+}
+
+void print_accuracies(const RunSummary& summary) {
+  row("accuracy", shown(summary.accuracy, percent));
+  if (summary.local_accuracy_mean) {
+    const auto count =
+        std::count_if(summary.client_results.begin(), summary.client_results.end(),
+                      [](const ClientAccuracy& client) { return client.local_accuracy.has_value(); });
+    row("own models", fmt::format("{} mean of {} clients", percent(*summary.local_accuracy_mean), count));
+  }
+  if (summary.validation_accuracy) row("validation", percent(*summary.validation_accuracy));
+  if (summary.binarized_accuracy) {
+    row("binarised", fmt::format("{}, signs of weights and activations taken after training",
+                                 percent(*summary.binarized_accuracy)));
+  }
+}
+
+void print_airtime(const RunSummary& summary) {
+  if (summary.airtime.empty() || summary.upload_bytes_per_client.value_or(0) >= kLargestRadioUpload) return;
   std::string text;
-  for (const Event& radio : *airtime) {
+  for (const Airtime& radio : summary.airtime) {
     text += fmt::format("{}{} up, {} down at {}", text.empty() ? "" : "; ",
-                        human_seconds(radio["upload_seconds"]), human_seconds(radio["download_seconds"]),
-                        human_bit_rate(radio["bits_per_second"]));
+                        human_seconds(radio.upload_seconds), human_seconds(radio.download_seconds),
+                        human_bit_rate(static_cast<double>(radio.bits_per_second)));
   }
   row("airtime a round", text);
 }
 
-void print_summary(const Event& summary, const std::filesystem::path& folder) {
-  fmt::print("{}\n", summary["name"].get<std::string>());
-  row("method",
-      fmt::format("{}, {}", summary["method"].get<std::string>(), summary["model"].get<std::string>()));
-  row("data",
-      fmt::format("{}, {}", summary["dataset"].get<std::string>(), summary["partition"].get<std::string>()));
-  row("accuracy", fmt::format("{:.2f} %", 100 * summary["accuracy"].get<double>()));
-  print_own_models(summary);
-  if (summary["validation_accuracy"].is_number()) {
-    row("validation", fmt::format("{:.2f} %", 100 * summary["validation_accuracy"].get<double>()));
-  }
-  const auto binarised = summary.find("binarized_accuracy");
-  if (binarised != summary.end() && binarised->is_number()) {
-    row("binarised", fmt::format("{:.2f} %, signs of weights and activations taken after training",
-                                 100 * binarised->get<double>()));
-  }
-  const auto raw = summary.find("upload_bytes_raw");
-  const bool coded = raw != summary.end() && raw->is_number();
+void print_costs(const RunSummary& summary) {
+  const std::string raw = summary.upload_bytes_raw
+                              ? fmt::format(" ({} for all classes, not coded)",
+                                            human_bytes(static_cast<double>(*summary.upload_bytes_raw)))
+                              : "";
   row("upload a client",
-      fmt::format("{} a round{}", human_bytes(summary["upload_bytes_per_client"]),
-                  coded ? fmt::format(" ({} for all classes, not coded)", human_bytes(*raw)) : ""));
-  row("download a client", fmt::format("{} a round", human_bytes(summary["download_bytes_per_client"])));
+      fmt::format("{} a round{}", shown(summary.upload_bytes_per_client, human_bytes), raw));
+  row("download a client", fmt::format("{} a round", shown(summary.download_bytes_per_client, human_bytes)));
   print_airtime(summary);
-  row("model", human_bytes(summary["model_bytes"]));
-  row("training",
-      fmt::format("{:.1f} s of one core, {:.0f} samples/s{}", summary["train_seconds"].get<double>(),
-                  summary["train_samples_per_second"].get<double>(),
-                  summary["reused_uploads"].get<uint64_t>() > 0 ? " (reused)" : ""));
-  row("aggregation", fmt::format("{:.0f} ms", 1000 * summary["aggregation_seconds"].get<double>()));
-  row("wall time", fmt::format("{:.1f} s", summary["wall_seconds"].get<double>()));
-  row("model sha256", summary["model_sha256"].get<std::string>());
-  for (const auto& note : summary["notes"]) row("note", note.get<std::string>());
+  row("model", shown(summary.model_bytes, human_bytes));
+  row("training", fmt::format("{} of one core, {}{}", shown(summary.train_seconds, seconds_text),
+                              shown(summary.train_samples_per_second, speed_text),
+                              summary.reused_uploads.value_or(0) > 0 ? " (reused)" : ""));
+  row("aggregation", shown(summary.aggregation_seconds, milliseconds_text));
+  row("wall time", shown(summary.wall_seconds, seconds_text));
+}
+
+void print_summary(const RunSummary& summary, const std::filesystem::path& folder) {
+  fmt::print("{}\n", summary.name);
+  row("method", fmt::format("{}, {}", summary.method, summary.model));
+  row("data", fmt::format("{}, {}", summary.dataset, summary.partition));
+  print_accuracies(summary);
+  print_costs(summary);
+  row("model sha256", summary.model_sha256);
+  for (const std::string& note : summary.notes) row("note", note);
   row("report", (folder / "report.html").string());
 }
 
@@ -123,7 +138,7 @@ void run(const RunArguments& arguments) {
   progress.reset();
   write_file_atomically(result.folder / "report.html", report_page({read_run_with_model(result.folder)}));
   if (arguments.json) {
-    fmt::print("{}\n", result.summary.dump(1));
+    fmt::print("{}", read_text_file(result.folder / "summary.json"));
   } else {
     print_summary(result.summary, result.folder);
   }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 
@@ -7,8 +8,8 @@
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/pages/live_page.h"
 #include "bitfed/report/pages/page.h"
-#include "bitfed/run/run_folder.h"
 #include "bitfed/rpc/server/served_federation.h"
+#include "bitfed/run/run_folder.h"
 #include "cli/commands.h"
 #include "cli/stop.h"
 
@@ -25,32 +26,49 @@ struct ServeArguments {
 };
 
 // One line for what an operator wants to see; everything is in events.jsonl.
+std::string line_of(const RunStarted& event) {
+  std::string line = fmt::format("federation {}, {} clients, listening on port {}",
+                                 event.federation.value_or(""), event.clients, event.port.value_or(0));
+  if (event.http_port) line += fmt::format(", page on port {}", *event.http_port);
+  if (event.dropped_keys)
+    line += fmt::format("\nignored keys of the recipe: {}", fmt::join(*event.dropped_keys, ", "));
+  return line;
+}
+
+std::string line_of(const WaitingForClients& event) {
+  return fmt::format("round {}: {} clients are here, waiting for {}", event.round, event.present,
+                     event.needed);
+}
+
+std::string line_of(const ClientConnected& event) {
+  return fmt::format("client {} '{}' from {}", event.client, event.name, event.peer);
+}
+
+std::string line_of(const ClientFault& event) {
+  return fmt::format("{}: {} {}: {}", event.kind, event.name, event.peer, event.text);
+}
+
+std::string line_of(const ClientLost& event) {
+  return fmt::format("round {}: no answer from client {}", event.round, event.client);
+}
+
+std::string line_of(const RoundFinished& event) {
+  const std::string accuracy =
+      event.scores ? fmt::format(", accuracy {:.2f} %", 100 * event.scores->accuracy) : "";
+  return fmt::format("round {}: {} updates, {}{}", event.round, event.uploads,
+                     human_bytes(static_cast<double>(event.upload_bytes)), accuracy);
+}
+
+std::string line_of(const RunFinished& event) {
+  return fmt::format("finished, model sha256 {}", event.model_sha256);
+}
+
+std::string line_of(const auto& /*any other event*/) {
+  return "";
+}
+
 void show(const Event& event) {
-  const std::string kind = event["event"];
-  const auto text = [&](const char* key) { return event[key].get<std::string>(); };
-  const auto number = [&](const char* key) { return event[key].get<int64_t>(); };
-  std::string line;
-  if (kind == "run-started") {
-    line = fmt::format("federation {}, {} clients, listening on port {}", text("federation"),
-                       number("clients"), number("port"));
-    if (event.contains("http_port")) line += fmt::format(", page on port {}", number("http_port"));
-  } else if (kind == "waiting-for-clients") {
-    line = fmt::format("round {}: {} clients are here, waiting for {}", number("round"), number("present"),
-                       number("needed"));
-  } else if (kind == "client-connected") {
-    line = fmt::format("client {} '{}' from {}", number("client"), text("name"), text("peer"));
-  } else if (kind == "client-fault") {
-    line = fmt::format("{}: {} {}: {}", text("kind"), text("name"), text("peer"), text("text"));
-  } else if (kind == "client-lost") {
-    line = fmt::format("round {}: no answer from client {}", number("round"), number("client"));
-  } else if (kind == "round-finished") {
-    line = fmt::format("round {}: {} updates, {}", number("round"), number("uploads"),
-                       human_bytes(event["upload_bytes"].get<double>()));
-    if (event.contains("accuracy"))
-      line += fmt::format(", accuracy {:.2f} %", 100 * event["accuracy"].get<double>());
-  } else if (kind == "run-finished") {
-    line = fmt::format("finished, model sha256 {}", text("model_sha256"));
-  }
+  const std::string line = std::visit([](const auto& kind) { return line_of(kind); }, event);
   if (!line.empty()) fmt::print(stderr, "{}\n", line);
 }
 
@@ -80,7 +98,7 @@ void serve(ServeArguments& arguments) {
   options.version = BITFED_VERSION;
   options.stop = stop_on_signals();
   options.page = live_page;
-  Event summary;
+  RunSummary summary;
   try {
     summary = serve_federation(recipe, options, [&](const Event& event) {
       if (!arguments.quiet) show(event);
@@ -91,11 +109,11 @@ void serve(ServeArguments& arguments) {
   }
   write_file_atomically(options.state / "report.html", report_page({read_run_with_model(options.state)}));
   if (arguments.json) {
-    fmt::print("{}\n", summary.dump(1));
+    fmt::print("{}", read_text_file(options.state / "summary.json"));
   } else {
-    fmt::print("{}: accuracy {:.2f} %, model {} (sha256 {}), report {}\n", summary["name"].get<std::string>(),
-               100 * summary["accuracy"].get<double>(), (options.state / "model.safetensors").string(),
-               summary["model_sha256"].get<std::string>(), (options.state / "report.html").string());
+    fmt::print("{}: accuracy {:.2f} %, model {} (sha256 {}), report {}\n", summary.name,
+               100 * summary.accuracy.value_or(0), (options.state / "model.safetensors").string(),
+               summary.model_sha256, (options.state / "report.html").string());
   }
 }
 

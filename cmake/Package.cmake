@@ -15,8 +15,11 @@ if(BITFED_RPC)
   set_target_properties(bitfed_client PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
   install(TARGETS bitfed_client RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/bitfed DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-  FILES_MATCHING PATTERN "*.h" PATTERN "isa" EXCLUDE)
+include(PublicHeaders)
+foreach(header IN LISTS BITFED_PUBLIC_HEADERS)
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${PROJECT_SOURCE_DIR}/bitfed/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bitfed/${folder})
+endforeach()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/recipes DESTINATION ${CMAKE_INSTALL_DATADIR}/bitfed OPTIONAL)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/bitfed)

@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPart =
-    ".part";  // then the process's number: the end of an unfinished file's name
+// Unfinished files are called NAME.partPID.
+constexpr std::string_view kPart = ".part";
 
 // Closes the descriptor and removes the file unless it was renamed to its final name.
 class PartialFile {
@@ -77,6 +77,7 @@ class PartialFile {
 
 }  // namespace
 
+// Only names that end in .part and digits, so that no user's file is removed.
 void remove_half_written(const fs::path& folder) {
   std::error_code code;
   std::vector<fs::path> found;
@@ -126,7 +127,7 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
 void create_folders(const fs::path& path) {
   std::error_code code;
   fs::create_directories(path, code);
-  if (code) throw failure("{}: the folder cannot be made: {}", path.string(), code.message());
+  if (code) throw failure("{}: the folder cannot be created: {}", path.string(), code.message());
 }
 
 std::span<const uint8_t> ByteReader::take(size_t count) {

@@ -12,25 +12,25 @@ namespace bitfed {
 
 using Bytes = std::vector<uint8_t>;
 
-// Larger files are refused before they are read: no data set or model of ours comes near it.
+// Larger files are refused before they are read. No data set or model comes near this size.
 inline constexpr uint64_t kMaximumFileBytes = uint64_t{4} << 30;
 
 Bytes read_file(const std::filesystem::path& path);
 std::string read_text_file(const std::filesystem::path& path);
 
-// Writes beside the final name, syncs, then renames: whoever looks finds the old file or the new one,
-// never a part. On failure the partial file is removed and an error thrown.
+// Writes to a temporary name in the same folder, syncs, then renames: a reader sees the old file or the new
+// one, never a part. On failure the partial file is removed and an error thrown.
 void write_file_atomically(const std::filesystem::path& path, std::span<const uint8_t> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-// Removes what a process that was killed left of files it was writing, in the folder and those within it.
-// Only where no other process can be writing.
+// Removes partial files that a killed process left in the folder or below it. Only to be called where no
+// other process can be writing.
 void remove_half_written(const std::filesystem::path& folder);
 
-// Creates the folder and those above it.
+// Creates the folder and its parents.
 void create_folders(const std::filesystem::path& path);
 
-// Reads bytes from outside, front to back. Every read is checked; running out is an input_error that
+// Reads untrusted bytes, front to back. Every read is checked; running out of bytes is an input_error that
 // names the source and the offset.
 class ByteReader {
  public:

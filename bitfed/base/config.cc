@@ -1,10 +1,10 @@
 #include "bitfed/base/config.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -22,10 +22,19 @@ namespace {
 using Path = std::vector<std::string>;
 
 std::string dotted(const Path& path) {
-  return fmt::format("{}", fmt::join(path, "."));
+  return joined(path, ".");
 }
 
-// The number that names an element of an array; nothing else does.
+Path inside(Path table, std::string_view key) {
+  table.emplace_back(key);
+  return table;
+}
+
+Path outside(const Path& path) {
+  return Path(path.begin(), path.end() - 1);
+}
+
+// The index in a path that names an element of an array; none if the key is not a number.
 std::optional<size_t> array_index(const std::string& key) {
   size_t index = 0;
   const auto [end, code] = std::from_chars(key.data(), key.data() + key.size(), index);
@@ -33,6 +42,7 @@ std::optional<size_t> array_index(const std::string& key) {
   return index;
 }
 
+// The value of a key of a table, or the element of an array at that index.
 const toml::node* child(const toml::node& node, const std::string& key) {
   if (const toml::table* table = node.as_table()) return table->get(key);
   const toml::array* array = node.as_array();
@@ -40,10 +50,11 @@ const toml::node* child(const toml::node& node, const std::string& key) {
   return array != nullptr && index ? array->get(*index) : nullptr;
 }
 
+// What was found, for an error: scalars as they are, containers by their kind.
 std::string kind_of(const toml::node& node) {
   switch (node.type()) {
     case toml::node_type::string:
-      return fmt::format("the text '{}'", **node.as_string());
+      return fmt::format("the string '{}'", **node.as_string());
     case toml::node_type::integer:
       return fmt::format("{}", **node.as_integer());
     case toml::node_type::floating_point:
@@ -59,7 +70,7 @@ std::string kind_of(const toml::node& node) {
   }
 }
 
-// A value on one line. The library's own writer gives 0.1 as 0.10000000000000001.
+// A value on one line. The writer of toml++ gives 0.1 as 0.10000000000000001.
 std::string value_text(const toml::node& node) {
   if (const auto* number = node.as_floating_point()) {
     const std::string text = fmt::format("{}", **number);
@@ -68,7 +79,7 @@ std::string value_text(const toml::node& node) {
   if (const toml::array* array = node.as_array()) {
     Path elements;
     for (const toml::node& element : *array) elements.push_back(value_text(element));
-    return fmt::format("[{}]", fmt::join(elements, ", "));
+    return fmt::format("[{}]", joined(elements));
   }
   std::ostringstream out;
   out << toml::node_view<const toml::node>(&node);
@@ -79,19 +90,14 @@ bool is_array_of_tables(const toml::node& node) {
   return node.is_array() && !node.as_array()->empty() && node.as_array()->get(0)->is_table();
 }
 
-// The table's values, then the tables within it, each under a header with its whole path.
+// The table's values, then the tables within it, each under a header with its full path.
 void write_table(const toml::table& table, const Path& path, std::string* text) {
-  const auto inner_path = [&](const toml::key& key) {
-    Path inner = path;
-    inner.emplace_back(key.str());
-    return inner;
-  };
   for (const auto& [key, node] : table) {
     if (!node.is_table() && !is_array_of_tables(node))
       *text += fmt::format("{} = {}\n", key.str(), value_text(node));
   }
   for (const auto& [key, node] : table) {
-    const Path inner = inner_path(key);
+    const Path inner = inside(path, key.str());
     if (node.is_table()) {
       *text += fmt::format("\n[{}]\n", dotted(inner));
       write_table(*node.as_table(), inner, text);
@@ -104,23 +110,32 @@ void write_table(const toml::table& table, const Path& path, std::string* text) 
   }
 }
 
+const toml::node* find_in(const toml::table& root, const Path& path) {
+  const toml::node* node = &root;
+  for (const std::string& key : path) {
+    node = child(*node, key);
+    if (node == nullptr) return nullptr;
+  }
+  return node;
+}
+
+// The keys that say what a table is about, and so what its other keys mean.
+constexpr std::array<std::string_view, 3> kIdentities = {"name", "file", "kind"};
+
 }  // namespace
 
 struct Config::Document {
   std::string source;
-  toml::table root;
+  toml::table root;    // with overrides; knows lines, which a copy of a table does not
+  toml::table parsed;  // before overrides
   toml::table in_effect;
   std::set<std::string> overridden;
-  std::map<std::string, std::set<std::string>> asked;  // table's path -> keys that were asked for in it
+  using Keys = std::map<std::string, std::set<std::string>>;  // by the path of their table
+  Keys asked;
+  Keys permitted;                   // see Config::permit
+  std::set<std::string> droppable;  // paths; see Config::allow_dropping
 
-  const toml::node* find(const Path& path) const {
-    const toml::node* node = &root;
-    for (const std::string& key : path) {
-      node = child(*node, key);
-      if (node == nullptr) return nullptr;
-    }
-    return node;
-  }
+  const toml::node* find(const Path& path) const { return find_in(root, path); }
 
   std::string where(const Path& path) const {
     const std::string key = dotted(path);
@@ -130,7 +145,7 @@ struct Config::Document {
     return line > 0 ? fmt::format("{}: line {}: {}", source, line, key) : fmt::format("{}: {}", source, key);
   }
 
-  // Whether the value, a table around it, or all there is of the table itself was given with --set.
+  // Whether the value or a table around it was given with --set, or the table exists only because of --set.
   bool from_override(const Path& path) const {
     for (size_t length = 1; length <= path.size(); ++length) {
       const Path outer(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(length));
@@ -140,12 +155,14 @@ struct Config::Document {
     return node != nullptr && node->is_table() && node->source().begin.line == 0;
   }
 
-  void ask(const Path& path) {
-    Path table(path.begin(), path.end() - 1);
-    asked[dotted(table)].insert(path.back());
+  static void add(const Path& path, Keys* keys) { (*keys)[dotted(outside(path))].insert(path.back()); }
+
+  static bool contains(const Keys& keys, const Path& path) {
+    const auto table = keys.find(dotted(outside(path)));
+    return table != keys.end() && table->second.contains(path.back());
   }
 
-  // Records a value in effect, making the tables and arrays that lead to it.
+  // Records a value in effect, and creates the tables and arrays on its path.
   template <typename T>
   void record(const Path& path, T&& value) {
     toml::node* node = &in_effect;
@@ -170,35 +187,63 @@ struct Config::Document {
     node->as_table()->insert_or_assign(path.back(), std::forward<T>(value));
   }
 
-  void reject_unknown(const toml::node& node, const Path& path) const {
+  // Compares values as text, so that an override which repeats the file's value replaces nothing.
+  bool is_replaced(const Path& table) const {
+    const auto differs = [&](std::string_view key) {
+      const toml::node* before = find_in(parsed, inside(table, key));
+      const toml::node* now = find(inside(table, key));
+      return now != nullptr && (before == nullptr || value_text(*before) != value_text(*now));
+    };
+    return !table.empty() && std::any_of(kIdentities.begin(), kIdentities.end(), differs);
+  }
+
+  // For suggestions: also the permitted ones, which may be what a mistyped key meant.
+  std::vector<std::string> known_keys(const Path& table) const {
+    std::vector<std::string> names;
+    for (const Keys* keys : {&asked, &permitted}) {
+      if (const auto found = keys->find(dotted(table)); found != keys->end())
+        names.insert(names.end(), found->second.begin(), found->second.end());
+    }
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    return names;
+  }
+
+  // A key that was never read is dropped, allowed, or an error.
+  void judge_unread(const Path& path, std::vector<std::string>* dropped) const {
+    const Path table = outside(path);
+    const bool is_permitted = contains(permitted, path);
+    const bool may_drop = droppable.contains(dotted(path)) || droppable.contains(dotted(table));
+    if (!from_override(path) && (is_replaced(table) || (may_drop && !is_permitted))) {
+      dropped->push_back(dotted(path));
+    } else if (!is_permitted) {
+      throw input_error("{}: unknown key{}", where(path), suggestion(path.back(), known_keys(table)));
+    }
+  }
+
+  // A table that was read is checked key by key; one that was not is reported as one key.
+  void reject_unknown(const toml::node& node, const Path& path, std::vector<std::string>* dropped) const {
     if (const toml::table* table = node.as_table()) {
-      const auto known = asked.find(dotted(path));
       for (const auto& [key, value] : *table) {
-        const std::string name(key.str());
-        Path inner = path;
-        inner.push_back(name);
-        if (known == asked.end() || !known->second.contains(name)) {
-          const std::vector<std::string> names =
-              known == asked.end() ? Path{} : Path(known->second.begin(), known->second.end());
-          throw input_error("{}: unknown key{}", where(inner), suggestion(name, names));
+        const Path inner = inside(path, key.str());
+        if (contains(asked, inner)) {
+          reject_unknown(value, inner, dropped);
+        } else {
+          judge_unread(inner, dropped);
         }
-        reject_unknown(value, inner);
       }
     } else if (const toml::array* array = node.as_array()) {
-      for (size_t i = 0; i < array->size(); ++i) {
-        Path inner = path;
-        inner.push_back(std::to_string(i));
-        reject_unknown(*array->get(i), inner);
-      }
+      for (size_t i = 0; i < array->size(); ++i)
+        reject_unknown(*array->get(i), inside(path, std::to_string(i)), dropped);
     }
   }
 
   const toml::node* read(const Path& path) {
-    ask(path);
+    add(path, &asked);
     return find(path);
   }
 
-  // The elements of an array, each as `element` reads it; nothing from that: it is not what was expected.
+  // The elements of an array, each converted by `element`, which returns nothing for a wrong type or range.
   template <typename T, typename Element>
   std::vector<T> read_all(const Path& path, std::vector<T> values, std::string_view expected,
                           Element element) {
@@ -231,6 +276,7 @@ Config Config::parse(std::string_view text, std::string_view source) {
   } catch (const toml::parse_error& error) {
     throw input_error("{}: line {}: {}", source, error.source().begin.line, error.description());
   }
+  document->parsed = document->root;
   return Config(document, {});
 }
 
@@ -269,6 +315,11 @@ void Config::set(std::string_view key, std::string_view value) {
     throw input_error("--set {}: names an element of an array, not a key", key);
   node->as_table()->insert_or_assign(path.back(), *parsed.get("value"));
   document_->overridden.insert(dotted(path));
+  if (path.size() > 1 && (path.back() == "name" || path.back() == "file")) {
+    const std::string other = path.back() == "name" ? "file" : "name";
+    path.back() = other;
+    if (!document_->from_override(path)) node->as_table()->erase(other);
+  }
 }
 
 void Config::set_all(std::span<const std::string> assignments) {
@@ -282,9 +333,7 @@ void Config::set_all(std::span<const std::string> assignments) {
 }
 
 Path Config::full_path(std::string_view key) const {
-  Path path = path_;
-  path.emplace_back(key);
-  return path;
+  return inside(path_, key);
 }
 
 bool Config::has(std::string_view key) const {
@@ -312,21 +361,20 @@ std::vector<Config> Config::sections(std::string_view key) const {
   const toml::array* array = node->as_array();
   if (array == nullptr) throw document_->wrong(path, *node, "an array of tables");
   for (size_t i = 0; i < array->size(); ++i) {
-    Path element = path;
-    element.push_back(std::to_string(i));
+    const Path element = inside(path, std::to_string(i));
     if (!array->get(i)->is_table()) throw document_->wrong(element, *array->get(i), "a table");
     result.push_back(Config(document_, element));
   }
   return result;
 }
 
-int64_t Config::integer(std::string_view key, int64_t fallback, int64_t least, int64_t most) const {
+int64_t Config::integer(std::string_view key, int64_t fallback, int64_t min, int64_t max) const {
   const Path path = full_path(key);
   int64_t value = fallback;
   if (const toml::node* node = document_->read(path)) {
     const auto found = node->value_exact<int64_t>();
-    if (!found || *found < least || *found > most) {
-      throw document_->wrong(path, *node, fmt::format("a whole number from {} to {}", least, most));
+    if (!found || *found < min || *found > max) {
+      throw document_->wrong(path, *node, fmt::format("a whole number from {} to {}", min, max));
     }
     value = *found;
   }
@@ -334,13 +382,13 @@ int64_t Config::integer(std::string_view key, int64_t fallback, int64_t least, i
   return value;
 }
 
-double Config::number(std::string_view key, double fallback, double least, double most) const {
+double Config::number(std::string_view key, double fallback, double min, double max) const {
   const Path path = full_path(key);
   double value = fallback;
   if (const toml::node* node = document_->read(path)) {
     const auto found = node->is_number() ? node->value<double>() : std::nullopt;
-    if (!found || !(*found >= least && *found <= most)) {
-      throw document_->wrong(path, *node, fmt::format("a number from {} to {}", least, most));
+    if (!found || !(*found >= min && *found <= max)) {
+      throw document_->wrong(path, *node, fmt::format("a number from {} to {}", min, max));
     }
     value = *found;
   }
@@ -365,7 +413,7 @@ std::string Config::text(std::string_view key, std::string_view fallback) const 
   std::string value(fallback);
   if (const toml::node* node = document_->read(path)) {
     const auto found = node->value_exact<std::string>();
-    if (!found) throw document_->wrong(path, *node, "a text in quotes");
+    if (!found) throw document_->wrong(path, *node, "a string in quotes");
     value = *found;
   }
   document_->record(path, value);
@@ -373,7 +421,7 @@ std::string Config::text(std::string_view key, std::string_view fallback) const 
 }
 
 std::string Config::required_text(std::string_view key) const {
-  if (!has(key)) throw input_error("{}: missing, expected a text in quotes", where(key));
+  if (!has(key)) throw input_error("{}: missing, expected a string in quotes", where(key));
   return text(key, "");
 }
 
@@ -381,40 +429,50 @@ std::string Config::choice(std::string_view key, std::string_view fallback,
                            std::span<const std::string> known) const {
   const std::string value = text(key, fallback);
   if (std::find(known.begin(), known.end(), value) == known.end()) {
-    throw input_error("{}: found '{}', expected one of: {}", where(key), value, fmt::join(known, ", "));
+    throw input_error("{}: found '{}', expected one of: {}", where(key), value, joined(known));
   }
   return value;
 }
 
-std::vector<int64_t> Config::integers(std::string_view key, const std::vector<int64_t>& fallback,
-                                      int64_t least, int64_t most) const {
-  const std::string expected = fmt::format("an array of whole numbers from {} to {}", least, most);
+std::vector<int64_t> Config::integers(std::string_view key, const std::vector<int64_t>& fallback, int64_t min,
+                                      int64_t max) const {
+  const std::string expected = fmt::format("an array of whole numbers from {} to {}", min, max);
   return document_->read_all(full_path(key), fallback, expected, [&](const toml::node& element) {
     const auto found = element.value_exact<int64_t>();
-    return found && *found >= least && *found <= most ? found : std::nullopt;
+    return found && *found >= min && *found <= max ? found : std::nullopt;
   });
 }
 
-std::vector<double> Config::numbers(std::string_view key, const std::vector<double>& fallback, double least,
-                                    double most) const {
-  const std::string expected = fmt::format("an array of numbers from {} to {}", least, most);
+std::vector<double> Config::numbers(std::string_view key, const std::vector<double>& fallback, double min,
+                                    double max) const {
+  const std::string expected = fmt::format("an array of numbers from {} to {}", min, max);
   return document_->read_all(full_path(key), fallback, expected, [&](const toml::node& element) {
     const auto found = element.is_number() ? element.value<double>() : std::nullopt;
-    return found && *found >= least && *found <= most ? found : std::nullopt;
+    return found && *found >= min && *found <= max ? found : std::nullopt;
   });
 }
 
 std::vector<std::string> Config::texts(std::string_view key) const {
-  return document_->read_all(full_path(key), Path(), "an array of texts in quotes",
+  return document_->read_all(full_path(key), Path(), "an array of strings in quotes",
                              [](const toml::node& element) { return element.value_exact<std::string>(); });
 }
 
 void Config::permit(std::span<const std::string> keys) const {
-  for (const std::string& key : keys) document_->ask(full_path(key));
+  for (const std::string& key : keys) Document::add(full_path(key), &document_->permitted);
 }
 
-void Config::reject_unknown_keys() const {
-  document_->reject_unknown(document_->root, {});
+bool Config::is_replaced() const {
+  return document_->is_replaced(path_);
+}
+
+void Config::allow_dropping(std::span<const std::string> keys) const {
+  for (const std::string& key : keys) document_->droppable.insert(dotted(full_path(key)));
+}
+
+std::vector<std::string> Config::reject_unknown_keys() const {
+  std::vector<std::string> dropped;
+  document_->reject_unknown(document_->root, {}, &dropped);
+  return dropped;
 }
 
 std::string Config::resolved() const {

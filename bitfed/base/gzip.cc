@@ -17,6 +17,7 @@ Bytes gunzip(std::span<const uint8_t> compressed, std::string_view name, uint64_
     ~End() { inflateEnd(stream); }
   } const end{&stream};
 
+  // The output doubles as needed: a size that the file claims is not trusted.
   Bytes result;
   size_t offset = 0;
   size_t produced = 0;

@@ -6,8 +6,8 @@
 
 namespace bitfed {
 
-// How long the steps of some work take, which is done over and over: the least time of each counts, since
-// whatever else the machine does only adds.
+// The minimum time of each step of some work over kTurns repetitions. The minimum is the best estimate, since
+// everything else that the machine does only adds time.
 class LeastTimes {
  public:
   static constexpr int kTurns = 50;

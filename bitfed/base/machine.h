@@ -4,7 +4,7 @@
 
 namespace bitfed {
 
-// "Intel(R) Xeon(R) Processor @ 2.80GHz, 2 processors": beside times, so that they can be judged.
+// "Intel(R) Xeon(R) Processor @ 2.80GHz, 2 processors": reported next to measured times.
 std::string describe_machine();
 
 }  // namespace bitfed

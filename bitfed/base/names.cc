@@ -1,7 +1,6 @@
 #include "bitfed/base/names.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -35,7 +34,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
   std::string best;
-  size_t best_distance = std::max<size_t>(2, name.size() / 2);
+  size_t best_distance = std::max<size_t>(2, name.size() / 2);  // farther names are no help
   for (const std::string& candidate : known) {
     const bool contained = name.size() >= 3 && candidate.find(name) != std::string::npos;
     const size_t distance = contained ? 1 : edit_distance(name, candidate);
@@ -51,7 +50,16 @@ std::string suggestion(std::string_view name, std::span<const std::string> known
   if (const std::string near = nearest_name(name, known); !near.empty()) {
     return fmt::format(" (did you mean '{}'?)", near);
   }
-  return known.empty() ? "" : fmt::format(" (known: {})", fmt::join(known, ", "));
+  return known.empty() ? "" : fmt::format(" (known: {})", joined(known));
+}
+
+std::string joined(std::span<const std::string> names, std::string_view separator) {
+  std::string all;
+  for (const std::string& name : names) {
+    if (&name != names.data()) all += separator;
+    all += name;
+  }
+  return all;
 }
 
 }  // namespace bitfed

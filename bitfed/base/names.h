@@ -13,4 +13,7 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
 // tail of an error's text.
 std::string suggestion(std::string_view name, std::span<const std::string> known);
 
+// All of them with a separator between. (fmt::join would bring 10 KB of templates to a device.)
+std::string joined(std::span<const std::string> names, std::string_view separator = ", ");
+
 }  // namespace bitfed

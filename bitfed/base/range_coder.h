@@ -10,26 +10,27 @@
 
 namespace bitfed {
 
-// An adaptive binary range coder (Martin 1979), in integers alone: the same bytes on every platform. A
-// message is a row of yes-or-no decisions; each is written in -log2(p) bits, p being what its context held
-// likely. Writer and reader have one interface, so that one description of a message serves both: the
-// writer's code() returns the decision it is given, the reader's ignores that and returns what it reads.
+// An adaptive binary range coder (Martin 1979) in integer arithmetic: the same bytes on every platform. A
+// message is a sequence of binary decisions; each costs -log2(p) bits, where p is the probability that its
+// context had estimated. Encoder and decoder have the same interface, so that one function describes a
+// message for both: the encoder's code() returns its argument, the decoder's ignores the argument and returns
+// the decoded decision.
 
-// A decision's context: how likely a yes is, as learned from those before. At first their plain mean, later
-// a sliding one over the last few hundred.
+// A decision's context: the estimated probability of true, learned from earlier decisions. At first their
+// plain mean, later an exponential moving average over about the last kMemory.
 class AdaptiveBit {
  public:
-  uint32_t probability() const { return probability_; }  // of a yes, in 1 / 65536; never 0 or 1
+  uint32_t probability() const { return probability_; }  // of true, in 1 / 65536; never 0 or 1
 
   void learn(bool decision) {
-    const int32_t target = decision ? kMost : kLeast;
+    const int32_t target = decision ? kMax : kMin;
     probability_ = static_cast<uint16_t>(probability_ + ((target - probability_) * kRates[seen_] >> 16));
     if (seen_ < kMemory - 1) ++seen_;
   }
 
  private:
-  static constexpr int32_t kLeast = 16;
-  static constexpr int32_t kMost = 65536 - kLeast;
+  static constexpr int32_t kMin = 16;
+  static constexpr int32_t kMax = 65536 - kMin;
   static constexpr size_t kMemory = 256;
   static constexpr std::array<int32_t, kMemory> kRates = [] {
     std::array<int32_t, kMemory> rates{};
@@ -41,10 +42,10 @@ class AdaptiveBit {
   uint16_t seen_ = 0;
 };
 
-// Both sides narrow the interval [low, low + range): a yes takes its lower part. The writer keeps low, the
-// reader the message's distance from it. When the range falls below this, the upper half of low is settled:
+// Both sides narrow the interval [low, low + range): true takes its lower part. The encoder keeps low, the
+// decoder the message's distance from low. When the range falls below this, the upper half of low is final:
 // four bytes, the most significant first.
-inline constexpr uint64_t kLeastRange = uint64_t{1} << 32;
+inline constexpr uint64_t kMinRange = uint64_t{1} << 32;
 
 class RangeEncoder {
  public:
@@ -55,13 +56,13 @@ class RangeEncoder {
     context.learn(decision);
     return decision;
   }
-  // A decision that nothing is known of: one bit.
+  // A decision with probability 1/2: one bit.
   bool code(bool decision) {
     narrow(decision, 1u << 15);
     return decision;
   }
 
-  // All of low is written, not just enough to tell the interval: no other bytes mean the same decisions.
+  // All of low is written, not just enough to identify the interval: no other bytes mean the same decisions.
   Bytes finish() {
     shift();
     shift();
@@ -78,7 +79,7 @@ class RangeEncoder {
       range_ -= bound;
       if (low_ < bound) carry();
     }
-    if (range_ < kLeastRange) {
+    if (range_ < kMinRange) {
       range_ <<= 32;
       shift();
     }
@@ -87,7 +88,7 @@ class RangeEncoder {
     for (unsigned from = 64; from > 32;) bytes_.push_back(static_cast<uint8_t>(low_ >> (from -= 8)));
     low_ <<= 32;
   }
-  // The sum never passes the first byte: all intervals lie in the first one.
+  // The carry never passes the first byte: all intervals lie in the first interval.
   void carry() {
     for (size_t i = bytes_.size(); ++bytes_[--i] == 0;) continue;
   }
@@ -97,7 +98,7 @@ class RangeEncoder {
   Bytes bytes_;
 };
 
-// Reads zeros behind the end; whether it went there, at_end() tells.
+// Reads zeros beyond the end of the message; at_end() reports whether it did.
 class RangeDecoder {
  public:
   static constexpr bool kReads = true;
@@ -114,7 +115,7 @@ class RangeDecoder {
   }
   bool code(bool /*decision*/) { return narrow(1u << 15); }
 
-  // Whether the decisions read so far are the whole message, as its writer ends it.
+  // Whether the decisions read so far are the whole message as finish() ends it.
   bool at_end() const { return position_ == bytes_.size() && distance_ == 0; }
 
  private:
@@ -123,7 +124,7 @@ class RangeDecoder {
     const bool decision = distance_ < bound;
     distance_ -= decision ? 0 : bound;
     range_ = decision ? bound : range_ - bound;
-    if (range_ < kLeastRange) {
+    if (range_ < kMinRange) {
       range_ <<= 32;
       shift();
     }

@@ -5,7 +5,7 @@
 
 namespace bitfed {
 
-// "'epochs = 10' there, 'epochs = 30' here": the first line in which two texts differ.
+// "'epochs = 10' there, 'epochs = 30' here": the first line in which two strings differ.
 std::string first_difference(std::string_view there, std::string_view here);
 
 }  // namespace bitfed

@@ -52,7 +52,7 @@ void ThreadPool::work() {
 }
 
 void ThreadPool::for_each(size_t count, const std::function<void(size_t)>& body) {
-  // Alone, a runner is quicker here than the message to a thread.
+  // A single runner is faster here than waking a thread.
   if (std::min<size_t>(size(), count) == 1) {
     for (size_t index = 0; index < count; ++index) body(index);
     return;
@@ -92,7 +92,7 @@ void ThreadPool::for_each(size_t count, const std::function<void(size_t)>& body)
 void ThreadPool::for_ranges(size_t count, size_t grain, const std::function<void(size_t, size_t)>& body) {
   assert(grain > 0);
   for_each((count + grain - 1) / grain,
-           [&](size_t piece) { body(piece * grain, std::min(count, (piece + 1) * grain)); });
+           [&](size_t chunk) { body(chunk * grain, std::min(count, (chunk + 1) * grain)); });
 }
 
 }  // namespace bitfed

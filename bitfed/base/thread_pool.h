@@ -24,11 +24,12 @@ class ThreadPool {
   // A task must not throw, nor wait for another task of this pool.
   void submit(std::function<void()> task);
 
-  // Calls body(i) for every i in [0, count), on the pool's threads or, if one will do, here, until all are
-  // done. The first exception that a body throws is thrown again here. Not to be called from a task.
+  // Calls body(i) for every i in [0, count) and returns when all are done. Runs on the pool's threads, or on
+  // the caller's if one thread is enough. Rethrows the first exception of a body. Not to be called from a
+  // task.
   void for_each(size_t count, const std::function<void(size_t)>& body);
 
-  // The same for [0, count) cut into pieces of at most `grain`: body(begin, end).
+  // The same for [0, count) in chunks of at most `grain`: body(begin, end).
   void for_ranges(size_t count, size_t grain, const std::function<void(size_t, size_t)>& body);
 
  private:

@@ -18,7 +18,8 @@ void or_bits(const uint64_t* source, size_t from, uint64_t* target, size_t to, s
   }
 }
 
-// Swaps ever smaller quarters: of the whole, of each quarter, and so on (Warren, "Hacker's Delight", 7-3).
+// Swaps the off-diagonal quarters of the matrix, then of each quarter, and so on (Warren, "Hacker's Delight",
+// 7-3).
 void transpose_64(uint64_t* square, size_t rows, size_t columns) {
   const size_t side = rows <= 32 && columns <= 32 ? 32 : 64;
   uint64_t low = side == 32 ? 0x0000ffff0000ffffu : 0x00000000ffffffffu;

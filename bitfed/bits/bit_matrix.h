@@ -8,7 +8,7 @@
 
 namespace bitfed {
 
-// Memory for kernels begins at a cache line.
+// An allocator whose memory begins at a cache line, as kernels need it.
 template <typename T>
 struct CacheAligned {
   using value_type = T;
@@ -46,8 +46,8 @@ inline void set_bit(uint64_t* words, size_t index) {
   words[index / 64] |= uint64_t{1} << (index % 64);
 }
 
-// Rows of packed bits. Bit i of a row is bit i % 64 of its word i / 64. Rows begin at `stride` words,
-// a multiple of `alignment_words`; the bits between columns() and the stride are always zero.
+// Rows of packed bits. Bit i of a row is bit i % 64 of its word i / 64. Rows are `stride` words apart, a
+// multiple of `alignment_words`. Invariant: the padding bits between columns() and the stride are zero.
 class BitMatrix {
  public:
   BitMatrix() = default;
@@ -77,17 +77,16 @@ class BitMatrix {
   AlignedVector<uint64_t> words_;
 };
 
-// Copies `count` bits from bit `from` of `source` to bit `to` of `target`, whose bits there are zero.
-// Reads no word of the source beyond the last copied bit's.
+// Copies `count` bits from bit `from` of `source` to bit `to` of `target`, whose bits there must be zero.
+// Reads no word of the source beyond the one that holds the last copied bit.
 void or_bits(const uint64_t* source, size_t from, uint64_t* target, size_t to, size_t count);
 
-// Turns a square of 64 rows of 64 bits about its diagonal: bit j of row i becomes bit i of row j. Only the
-// first `rows` rows may have bits, and only the first `columns` bits of them; quicker where both are at
-// most 32.
+// Transposes a matrix of 64 x 64 bits in place: bit j of row i becomes bit i of row j. All bits beyond the
+// first `rows` rows and `columns` columns must be zero. Faster where both are at most 32.
 void transpose_64(uint64_t* square, size_t rows = 64, size_t columns = 64);
 
-// Bits to and from bytes, eight a byte, the first in the lowest bit: the form of files and messages.
-// What a file has behind the last bit does not get into the words.
+// Bits to and from bytes, eight per byte, the first in the lowest bit: the form of files and messages.
+// bytes_to_bits ignores the bits of the last byte beyond `bits`, so that padding stays zero.
 void bits_to_bytes(const uint64_t* words, size_t bits, uint8_t* bytes);
 void bytes_to_bits(const uint8_t* bytes, size_t bits, uint64_t* words);
 

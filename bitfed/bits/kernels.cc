@@ -17,6 +17,7 @@
 namespace bitfed {
 namespace {
 
+// Threads that race for the first choice all make the same one.
 std::atomic<const Kernels*> in_use = nullptr;
 
 const Kernels* find(std::string_view name) {
@@ -25,23 +26,23 @@ const Kernels* find(std::string_view name) {
     if (name == table->name) return table;
     names.emplace_back(table->name);
   }
-  throw input_error("BITFED_ISA: found '{}', which this CPU cannot run or nobody knows{}", name,
+  throw input_error("BITFED_ISA: found '{}', expected an instruction set that this CPU supports{}", name,
                     suggestion(name, names));
 }
 
 #if defined(__x86_64__)
-// Products of tiles of bytes. They are large: Linux keeps them only for a process that has asked for them.
+// AMX tile registers are large: Linux saves them only for a process that has requested permission.
 bool may_use_tiles() {
 #if defined(__linux__)
   unsigned a = 0;
   unsigned b = 0;
   unsigned c = 0;
   unsigned d = 0;
-  constexpr unsigned kTilesOfBytes = 3u << 24;  // AMX-TILE, AMX-INT8; Clang 14 has no name for them
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kTilesOfBytes) != kTilesOfBytes) return false;
-  constexpr long kAskForState = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr unsigned kAmxFlags = 3u << 24;  // AMX-TILE, AMX-INT8; Clang 14 has no name for them
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kAmxFlags) != kAmxFlags) return false;
+  constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;
-  static const bool kGranted = syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+  static const bool kGranted = syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return kGranted;
 #else
   return false;
@@ -51,6 +52,8 @@ bool may_use_tiles() {
 
 }  // namespace
 
+// Each table needs every extension that its unit is compiled for, in bits/ and in nn/; see the flags in the
+// build.
 std::vector<const Kernels*> supported_kernels() {
   std::vector<const Kernels*> tables = {&isa::scalar_kernels()};
 #if defined(__x86_64__)

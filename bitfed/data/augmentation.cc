@@ -27,6 +27,7 @@ void move_image(const Dataset& shape, std::span<const uint8_t> pixels, const Ima
   uint8_t* to = moved.data();
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x, to += shape.channels) {
+      // The pixel of the original that lands here; mirroring comes after the shift.
       const int from_y = y - move.down;
       const int from_x = (move.mirrored ? width - 1 - x : x) - move.right;
       if (from_y < 0 || from_y >= height || from_x < 0 || from_x >= width) {

@@ -9,11 +9,11 @@
 
 namespace bitfed {
 
-// What images are changed by, anew each time that they are trained on: kCropFlip moves one by up to four
-// pixels in either direction, black coming in from beyond the edge, and mirrors every second.
+// The random change of an image each time it is trained on. kCropFlip shifts it by up to four pixels in
+// either direction, padded with black, and mirrors it with probability 1/2.
 enum class Augmentation { kNone, kCropFlip };
 
-// Where an image is moved to, in pixels, and whether it is mirrored after that.
+// A shift in pixels, and whether the image is mirrored after it.
 struct ImageMove {
   int down = 0;
   int right = 0;
@@ -22,7 +22,7 @@ struct ImageMove {
   static ImageMove draw(RandomStream* random);
 };
 
-// `pixels` as they are in images of the data set's shape; `moved` has as many.
+// `pixels` is one image of the shape of `shape`; `moved` has the same size.
 void move_image(const Dataset& shape, std::span<const uint8_t> pixels, const ImageMove& move,
                 std::span<uint8_t> moved);
 

@@ -4,8 +4,9 @@
 
 namespace bitfed {
 
-// Samples that somebody loaded alone, as those of `prototype` (a data set without samples): labels count in
-// its classes, by name. An input_error where the shape, the columns or a class is not the prototype's.
+// Samples that a device loaded by itself, made compatible with `prototype` (a data set without samples):
+// labels are mapped to the prototype's classes by name. An input_error where the shape or the columns differ,
+// or a class is unknown to the prototype.
 Dataset conform(Dataset samples, const Dataset& prototype);
 
 }  // namespace bitfed

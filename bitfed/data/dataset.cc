@@ -8,6 +8,8 @@ Dataset subset(const Dataset& dataset, std::span<const uint32_t> indices) {
   result.height = dataset.height;
   result.width = dataset.width;
   result.channels = dataset.channels;
+  result.pixel_mean = dataset.pixel_mean;
+  result.pixel_std = dataset.pixel_std;
   result.columns = dataset.columns;
   result.class_names = dataset.class_names;
   result.group_names = dataset.group_names;

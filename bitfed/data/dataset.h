@@ -8,29 +8,32 @@
 
 namespace bitfed {
 
-// Labelled samples in memory: images of bytes, or a table of numbers. Exactly one of `pixels` and
-// `values` is filled. Loaders guarantee that the sizes agree and every label is below class_count().
+// Labelled samples in memory: images of bytes, or a table of floats. Exactly one of `pixels` and `values` is
+// filled. Invariant, guaranteed by loaders: the sizes agree and every label is below class_count().
 struct Dataset {
   std::string name;
 
-  // Images, sample by sample; within one row by row, then column, then channel.
+  // Images in the layout NHWC: sample, row, column, channel.
   size_t height = 0;
   size_t width = 0;
   size_t channels = 0;
   std::vector<uint8_t> pixels;
+  // Per channel, of pixels scaled to 0..1: networks standardise their inputs by these. Empty where unknown.
+  std::vector<float> pixel_mean;
+  std::vector<float> pixel_std;
 
-  // A table, row by row.
+  // A table, row-major.
   std::vector<std::string> columns;
   std::vector<float> values;
 
   std::vector<uint16_t> labels;
   std::vector<std::string> class_names;
 
-  // Whom each sample belongs to, where the data says so: an index into group_names. Else empty.
+  // The person or device of each sample, an index into group_names; empty where the data has none.
   std::vector<uint32_t> groups;
   std::vector<std::string> group_names;
 
-  size_t dropped_rows = 0;  // of the file, left out by its loader because a cell was empty
+  size_t dropped_rows = 0;  // rows of the file that the loader skipped because a cell was empty
 
   size_t size() const { return labels.size(); }
   size_t class_count() const { return class_names.size(); }
@@ -44,13 +47,14 @@ struct Dataset {
   }
 };
 
-// The samples of `indices`, in that order. What was dropped from the file is not the part's: 0.
+// The samples of `indices`, in that order; dropped_rows is 0. Without indices: a prototype, all but the
+// samples.
 Dataset subset(const Dataset& dataset, std::span<const uint32_t> indices);
 
 struct DataSplit {
   Dataset train;
   Dataset test;
-  std::vector<std::string> notes = {};  // what one should know before believing a result: a line each
+  std::vector<std::string> notes = {};  // caveats that a summary must show, one line each
 };
 
 }  // namespace bitfed

@@ -8,7 +8,7 @@
 
 namespace bitfed {
 
-// What a sample is: an image, or a row of a table.
+// The shape of a sample: an image, or a row of a table.
 struct SampleShape {
   size_t height = 0;
   size_t width = 0;
@@ -22,8 +22,8 @@ struct SampleShape {
 
 SampleShape shape_of(const Dataset& dataset);
 
-// Samples without labels where they lie, one behind the other: bytes of images or numbers of rows, as a
-// Dataset has them; the other pointer is null.
+// A view of contiguous samples without labels, in a Dataset's layout: pixels of images or values of rows; the
+// other pointer is null.
 struct Samples {
   const uint8_t* pixels = nullptr;
   const float* values = nullptr;
@@ -37,7 +37,7 @@ struct Samples {
 
 Samples samples_of(const Dataset& dataset);
 
-// A data set of this name for samples of this shape, without any.
+// A data set for samples of this shape, without samples.
 Dataset empty_dataset(const std::string& name, const SampleShape& shape);
 
 }  // namespace bitfed

@@ -1,38 +1,77 @@
 #include "bitfed/federated/client_round.h"
 
+#include <cassert>
 #include <ctime>
 
 namespace bitfed {
 namespace {
 
-// CPU time of the calling thread: a client's cost does not depend on how many run beside it.
+// CPU time of the calling thread: a client's cost does not depend on what runs at the same time.
 double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+ClientContext context_of(const RoundWork& round, const ClientWork& client, ClientOutcome* outcome) {
+  return {RandomStream({round.seed, "client", round.round, client.client}),
+          round.stop,
+          client.progress,
+          [outcome](uint64_t more) { outcome->result.trained_samples += more; },
+          client.kept.empty() ? State() : decode(client.kept, "the client's own state"),
+          [outcome](const State& state) {
+            outcome->kept = encode(state);
+            outcome->result.keeps_state = true;
+          }};
+}
+
+// The time of the whole cohort, shared out by the samples that its clients trained on.
+void share_seconds(double seconds, std::span<ClientOutcome> outcomes) {
+  uint64_t all = 0;
+  for (const ClientOutcome& outcome : outcomes) all += outcome.result.trained_samples;
+  for (ClientOutcome& outcome : outcomes) {
+    const double share = all == 0
+                             ? 1 / static_cast<double>(outcomes.size())
+                             : static_cast<double>(outcome.result.trained_samples) / static_cast<double>(all);
+    outcome.result.train_seconds = share * seconds;
+  }
+}
+
 }  // namespace
 
-ClientOutcome run_client(const ClientWork& work, const Bytes& broadcast, const Bytes& kept) {
-  const double start = thread_seconds();
-  ClientOutcome outcome;
-  ClientResult& result = outcome.result;
-  const ClientContext context{RandomStream({work.seed, "client", work.round, work.client}),
-                              work.stop,
-                              work.progress,
-                              [&result](uint64_t more) { result.trained_samples += more; },
-                              kept.empty() ? State() : decode(kept, "the client's own state"),
-                              [&](const State& state) {
-                                outcome.kept = encode(state);
-                                result.keeps_state = true;
-                              }};
-  result.client = work.client;
-  result.samples = work.samples.size();
-  // Every client reads the bytes of the broadcast, as it would over a network.
-  result.upload = encode(work.half.train(decode(broadcast, "broadcast"), work.samples, context));
-  result.train_seconds = thread_seconds() - start;
+ClientOutcome run_client(const RoundWork& round, const ClientWork& client) {
+  ClientOutcome outcome = std::move(run_cohort(round, {&client, 1}).front());
+  if (outcome.error) std::rethrow_exception(outcome.error);
   return outcome;
+}
+
+std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const ClientWork> clients) {
+  const double start = thread_seconds();
+  std::vector<ClientOutcome> outcomes(clients.size());
+  std::vector<ClientContext> contexts;
+  std::vector<CohortClient> cohort;
+  std::vector<ClientOutcome*> outcome_of;  // of a member of the cohort
+  contexts.reserve(clients.size());
+  for (size_t i = 0; i < clients.size(); ++i) {
+    outcomes[i].result.client = clients[i].client;
+    outcomes[i].result.samples = clients[i].samples.size();
+    try {
+      contexts.push_back(context_of(round, clients[i], &outcomes[i]));
+      cohort.push_back({clients[i].samples, contexts.back()});
+      outcome_of.push_back(&outcomes[i]);
+    } catch (...) {
+      outcomes[i].error = std::current_exception();
+    }
+  }
+  // Clients read the bytes of the broadcast, as they would over a network.
+  std::vector<CohortUpload> uploads = round.half.train_cohort(decode(round.broadcast, "broadcast"), cohort);
+  assert(uploads.size() == cohort.size());
+  for (size_t i = 0; i < uploads.size(); ++i) {
+    outcome_of[i]->error = uploads[i].error;
+    if (!uploads[i].error) outcome_of[i]->result.upload = encode(uploads[i].upload);
+  }
+  share_seconds(thread_seconds() - start, outcomes);
+  return outcomes;
 }
 
 }  // namespace bitfed

@@ -1,30 +1,45 @@
 #pragma once
 
+#include <exception>
 #include <functional>
+#include <span>
+#include <vector>
 
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/transport.h"
 
 namespace bitfed {
 
-// One client's work in one round. Whoever carries the bytes calls this, so that none of it can depend on who
-// does.
-struct ClientWork {
+// The clients' work in one round. Every transport calls these functions, so a result cannot depend on the
+// transport.
+
+// What is the same for all clients of the round.
+struct RoundWork {
   const ClientHalf& half;
-  const Dataset& samples;
+  const Bytes& broadcast;
   uint64_t seed = 0;
   uint32_t round = 0;
-  uint32_t client = 0;
   std::function<bool()> stop;
+};
+
+struct ClientWork {
+  uint32_t client = 0;
+  const Dataset& samples;
+  const Bytes& kept;  // what the client kept when it last took part; empty: nothing
   std::function<void(double)> progress;
 };
 
 struct ClientOutcome {
   ClientResult result;
-  Bytes kept;  // what the client keeps from now on instead of what it had; empty: as before
+  Bytes kept;                // what the client keeps from now on instead of what it had; empty: as before
+  std::exception_ptr error;  // why there is no result; null: there is one
 };
 
-// `kept`: what the client kept when it last took part; empty: nothing.
-ClientOutcome run_client(const ClientWork& work, const Bytes& broadcast, const Bytes& kept);
+// One client. Its error is thrown.
+ClientOutcome run_client(const RoundWork& round, const ClientWork& client);
+
+// Several clients in one step of the half, see ClientHalf::train_cohort. One outcome per client, in order; a
+// client that fails does not affect the others.
+std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const ClientWork> clients);
 
 }  // namespace bitfed

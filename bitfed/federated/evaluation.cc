@@ -43,16 +43,16 @@ EvaluationData evaluation_data(Dataset test, const std::string& evaluate) {
   return {range(test, half, test.size()), range(test, 0, half)};
 }
 
-Event evaluate_model(const Model& model, const EvaluationData& data, ThreadPool& pool) {
-  const Confusion confusion = confusion_matrix(model, data.test, pool);
-  Event event = {{"accuracy", accuracy(confusion)}, {"validation_accuracy", nullptr}};
-  if (data.validation.size() > 0) {
-    event["validation_accuracy"] = accuracy(confusion_matrix(model, data.validation, pool));
-  }
+Evaluation evaluate_model(const Model& model, const EvaluationData& data, ThreadPool& pool) {
+  Evaluation evaluation;
+  evaluation.confusion_matrix = confusion_matrix(model, data.test, pool);
+  Scores& scores = evaluation.scores;
+  scores.accuracy = accuracy(evaluation.confusion_matrix);
+  if (data.validation.size() > 0)
+    scores.validation_accuracy = accuracy(confusion_matrix(model, data.validation, pool));
   // Every sample has one label and gets one prediction: micro-averaged precision and recall are the accuracy.
-  event["f1_micro"] = event["accuracy"];
-  event["confusion_matrix"] = confusion;
-  return event;
+  scores.f1_micro = scores.accuracy;
+  return evaluation;
 }
 
 }  // namespace bitfed

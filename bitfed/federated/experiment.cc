@@ -1,12 +1,15 @@
 #include "bitfed/federated/experiment.h"
 
+#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/base/names.h"
 #include "bitfed/data/catalog/catalog.h"
+#include "bitfed/data/check_split.h"
 
 namespace bitfed {
 namespace {
@@ -31,9 +34,12 @@ std::string read_name(const Config& recipe, const std::string& fallback) {
   return name;
 }
 
-void read_data(const Config& recipe, const std::string& data_dir, bool partitioned, Experiment* experiment) {
-  const Config data = recipe.section("data");
-  DataSplit split = load_data(data, data_dir, experiment->seed);
+uint64_t read_seed(const Config& recipe) {
+  return static_cast<uint64_t>(recipe.integer("seed", 0, 0, INT64_MAX));
+}
+
+void read_data(const Config& data, DataSplit split, bool partitioned, Experiment* experiment) {
+  check_split(split);
   experiment->partition_spec = read_partition(data.section("partition"));
   if (partitioned) {
     experiment->partition = make_partition(split.train, experiment->partition_spec, experiment->seed);
@@ -81,23 +87,43 @@ void read_policy(const Config& federation, Experiment* experiment) {
   policy.minimum_clients = static_cast<uint32_t>(federation.integer("minimum_clients", clients, 1, clients));
   policy.quorum = federation.number("quorum", 1, 1e-9, 1);
   policy.deadline_seconds = federation.number("deadline_seconds", 0, 0, 1e9);
-  policy.least_answers =
+  policy.min_answers =
       static_cast<uint32_t>(federation.integer("least_answers", 1, 1, experiment->clients_per_round));
+}
+
+// What the samples alone do not tell of data that has no name: who they belong to decides a partition.
+std::string groups_text(const Config& data, const Dataset& train) {
+  if (train.groups.empty() || data.has("name") || data.has("file")) return "";
+  const auto* bytes = reinterpret_cast<const uint8_t*>(train.groups.data());
+  return fmt::format("groups = {}\n", sha256_hex({bytes, train.groups.size() * sizeof(uint32_t)}));
+}
+
+// Throws for unknown keys. With another method or model than the recipe's (--set method.name=...), the
+// recipe's keys for the one that was replaced are dropped instead, and named in a note.
+void check_keys(const Config& recipe, Experiment* experiment) {
+  const bool another_model = recipe.section("model").is_replaced();
+  if (another_model) recipe.section("data").allow_dropping(std::vector<std::string>{"booleanize"});
+  if (another_model || recipe.section("method").is_replaced())
+    recipe.allow_dropping(std::vector<std::string>{"client", "federation"});
+  experiment->dropped_keys = recipe.reject_unknown_keys();
+  if (experiment->dropped_keys.empty()) return;
+  experiment->data_notes.push_back(fmt::format(
+      "keys of the recipe that --set made meaningless were ignored: {}", joined(experiment->dropped_keys)));
 }
 
 }  // namespace
 
-Experiment read_experiment(const Config& recipe, const std::string& default_name, const std::string& data_dir,
+Experiment read_experiment(const Config& recipe, DataSplit data, const std::string& default_name,
                            ClientsAre clients) {
   Experiment experiment;
   experiment.name = read_name(recipe, default_name);
-  experiment.seed = static_cast<uint64_t>(recipe.integer("seed", 0, 0, INT64_MAX));
+  experiment.seed = read_seed(recipe);
   const Config federation = recipe.section("federation");
   const bool real = clients == ClientsAre::kReal;
   // Where clients bring their own data, the recipe says how many they are instead of how to deal samples.
   const bool own_data = real && federation.has("clients");
   if (own_data) experiment.clients = static_cast<uint32_t>(federation.integer("clients", 1, 1, 1000000));
-  read_data(recipe, data_dir, !own_data, &experiment);
+  read_data(recipe.section("data"), std::move(data), !own_data, &experiment);
   const Dataset prototype = subset(experiment.train, {});
   experiment.method = make_method({recipe, prototype, experiment.seed});
   experiment.rounds = static_cast<uint32_t>(
@@ -110,15 +136,26 @@ Experiment read_experiment(const Config& recipe, const std::string& default_name
                                                    "least_answers"};
     federation.permit(of_real_ones);
   }
-  recipe.reject_unknown_keys();
+  check_keys(recipe, &experiment);
   experiment.recipe = recipe.resolved();
+  const Config resolved = Config::parse(experiment.recipe, "the recipe as resolved");
+  experiment.method_name = resolved.section("method").text("name", "");
+  experiment.model_name = resolved.section("model").text("name", "");
   const std::vector<std::string> of_data = {"seed", "data"};
   if (recipe.section("data").has("name")) experiment.data = recipe.resolved(of_data);
   const std::vector<std::string> parts = {"data", "model", "client"};
   experiment.depends_on =
-      fmt::format("client = {}\nseed = {}\ndata = {}\n{}", experiment.method->client_key(), experiment.seed,
-                  fingerprint(experiment.train), recipe.resolved(parts));
+      fmt::format("client = {}\nseed = {}\ndata = {}\n{}{}", experiment.method->client_key(), experiment.seed,
+                  fingerprint(experiment.train), groups_text(recipe.section("data"), experiment.train),
+                  recipe.resolved(parts));
   return experiment;
+}
+
+Experiment load_experiment(const Config& recipe, const std::string& data_dir, const std::string& default_name,
+                           ClientsAre clients) {
+  read_name(recipe, default_name);  // a mistake in it need not wait for the data
+  DataSplit data = load_data(recipe.section("data"), data_dir, read_seed(recipe));
+  return read_experiment(recipe, std::move(data), default_name, clients);
 }
 
 std::string partition_text(const Experiment& experiment) {
@@ -126,18 +163,19 @@ std::string partition_text(const Experiment& experiment) {
   return fmt::format("their own, {} clients", experiment.clients);
 }
 
-Event started_event(const Experiment& experiment, const Config& recipe) {
-  Event event = {{"event", "run-started"},
-                 {"name", experiment.name},
-                 {"method", recipe.section("method").text("name", methods().front().name)},
-                 {"dataset", experiment.train.name},
-                 {"partition", partition_text(experiment)},
-                 {"clients", experiment.clients},
-                 {"clients_per_round", experiment.clients_per_round},
-                 {"rounds", experiment.rounds},
-                 {"train_samples", experiment.train.size()},
-                 {"test_samples", experiment.evaluation.test.size()}};
-  if (experiment.train.dropped_rows > 0) event["dropped_rows"] = experiment.train.dropped_rows;
+RunStarted started_event(const Experiment& experiment) {
+  RunStarted event;
+  event.name = experiment.name;
+  event.method = experiment.method_name;
+  event.dataset = experiment.train.name;
+  event.partition = partition_text(experiment);
+  event.clients = experiment.clients;
+  event.clients_per_round = experiment.clients_per_round;
+  event.rounds = experiment.rounds;
+  event.train_samples = experiment.train.size();
+  event.test_samples = experiment.evaluation.test.size();
+  if (experiment.train.dropped_rows > 0) event.dropped_rows = experiment.train.dropped_rows;
+  if (!experiment.dropped_keys.empty()) event.dropped_keys = experiment.dropped_keys;
   return event;
 }
 

@@ -3,63 +3,37 @@
 #include <algorithm>
 #include <numeric>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/upload_store.h"
 #include "bitfed/model/json_fields.h"
+#include "bitfed/run/fields.h"
 
 namespace bitfed {
 namespace {
 
-Event totals_to_json(const FederationTotals& totals) {
-  return {{"uploads", totals.uploads},
-          {"upload_bytes", totals.upload_bytes},
-          {"download_bytes", totals.download_bytes},
-          {"train_samples", totals.train_samples},
-          {"train_seconds", totals.train_seconds},
-          {"aggregation_seconds", totals.aggregation_seconds},
-          {"evaluation_seconds", totals.evaluation_seconds},
-          {"reused_uploads", totals.reused_uploads},
-          {"preparation_uploads", totals.preparation_uploads},
-          {"preparation_upload_bytes", totals.preparation_upload_bytes},
-          {"preparation_download_bytes", totals.preparation_download_bytes}};
-}
+// What a checkpoint notes besides the server's state.
+struct CheckpointNote {
+  struct Selected {
+    std::optional<Evaluation> evaluation = {};  // empty: nothing but the preparation is done
 
-FederationTotals totals_from_json(const nlohmann::json& json, const std::string& source) {
-  const auto count = [&](const char* name) {
-    return static_cast<uint64_t>(json_integer(json, name, 0, INT64_MAX, source));
+    static void fields(auto& self, auto& field) { field.spread("accuracy", self.evaluation); }
   };
-  const auto seconds = [&](const char* name) {
-    const nlohmann::json& field = json_field(json, name, source);
-    if (!field.is_number()) throw input_error("{}: field '{}': expected a number", source, name);
-    return field.get<double>();
-  };
-  return {count("uploads"),
-          count("upload_bytes"),
-          count("download_bytes"),
-          count("train_samples"),
-          seconds("train_seconds"),
-          seconds("aggregation_seconds"),
-          seconds("evaluation_seconds"),
-          count("reused_uploads"),
-          count("preparation_uploads"),
-          count("preparation_upload_bytes"),
-          count("preparation_download_bytes")};
-}
+  uint32_t round = 0;
+  FederationTotals totals;
+  Selected selected;
+  uint32_t model_round = 0;
+  // The rounds of the clients' saves that go with the checkpoint; the first builds did not note them.
+  std::vector<uint32_t> client_states;
 
-// The rounds of the clients' saves that go with a checkpoint; the first builds did not note them.
-std::vector<uint32_t> client_states_from_json(const nlohmann::json& note, const std::string& source) {
-  if (!note.contains("client_states")) return {};
-  const nlohmann::json& json = note["client_states"];
-  std::vector<uint32_t> rounds;
-  bool good = json.is_array();
-  for (size_t i = 0; good && i < json.size(); ++i) {
-    good = json[i].is_number_unsigned() && json[i].get<uint64_t>() <= UINT32_MAX;
-    if (good) rounds.push_back(json[i].get<uint32_t>());
+  static void fields(auto& self, auto& field) {
+    field("round", self.round);
+    field("totals", self.totals);
+    field("evaluation", self.selected);
+    field("model_round", self.model_round);
+    field("client_states", self.client_states);
   }
-  if (!good) throw input_error("{}: field 'client_states': expected an array of rounds", source);
-  return rounds;
-}
+};
 
 // In a checkpoint: the server's state after the round that was best so far.
 constexpr const char* kSelected = "selected_server";
@@ -115,16 +89,13 @@ void Federation::run_round(uint32_t round) {
   const std::vector<uint32_t> clients = choose(round);
   const std::string depends_on =
       fmt::format("{}round = {}\nbroadcast = {}\n", options_.depends_on, round, sha256_hex(broadcast));
-  events_({{"event", "round-started"},
-           {"round", round},
-           {"clients", clients},
-           {"download_bytes", broadcast.size()}});
+  events_(RoundStarted{.round = round, .clients = clients, .download_bytes = broadcast.size()});
   const FederationTotals before = totals_;
 
   std::vector<uint32_t> missing;
   for (const uint32_t client : clients) {
     if (const auto kept = store_.find(round, client, depends_on)) {
-      receive(round, *kept, depends_on, "checkpoint");
+      receive(round, *kept, depends_on, Origin::kCheckpoint);
     } else if (!options_.reuse.empty()) {
       auto other = UploadStore(options_.reuse).find(round, client, depends_on);
       if (!other) {
@@ -132,13 +103,14 @@ void Federation::run_round(uint32_t round) {
                           round);
       }
       other->reused = true;
-      receive(round, *other, depends_on, "reused");
+      receive(round, *other, depends_on, Origin::kReused);
     } else {
       missing.push_back(client);
     }
   }
-  transport_.run_round(round, broadcast, missing,
-                       [&](const ClientResult& result) { receive(round, result, depends_on, "trained"); });
+  transport_.run_round(round, broadcast, missing, [&](const ClientResult& result) {
+    receive(round, result, depends_on, Origin::kTrained);
+  });
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
   if (totals_.uploads == before.uploads) throw failure("round {}: no client answered", round);
   totals_.download_bytes += broadcast.size() * clients.size();
@@ -154,17 +126,15 @@ void Federation::run_round(uint32_t round) {
   const double aggregation_seconds = aggregation.seconds();
   totals_.aggregation_seconds += aggregation_seconds;
 
-  Event event = {{"event", "round-finished"},
-                 {"round", round},
-                 {"uploads", totals_.uploads - before.uploads},
-                 {"upload_bytes", totals_.upload_bytes - before.upload_bytes},
-                 {"download_bytes", totals_.download_bytes - before.download_bytes},
-                 {"aggregation_seconds", aggregation_seconds}};
+  RoundFinished event{.round = round,
+                      .uploads = totals_.uploads - before.uploads,
+                      .upload_bytes = totals_.upload_bytes - before.upload_bytes,
+                      .download_bytes = totals_.download_bytes - before.download_bytes,
+                      .aggregation_seconds = aggregation_seconds};
   if (training) {
     const Stopwatch evaluation;
-    event.update(judge(round));
-    event.erase("confusion_matrix");
-    event["evaluation_seconds"] = evaluation.seconds();
+    event.scores = evaluate(round);
+    event.evaluation_seconds = evaluation.seconds();
     totals_.evaluation_seconds += evaluation.seconds();
   }
   if (round == options_.rounds || since_save_.seconds() >= options_.checkpoint_seconds) save(round);
@@ -173,51 +143,51 @@ void Federation::run_round(uint32_t round) {
   if (round > 1) store_.remove_round(round - 1);
 }
 
-// The figures of the round's model, which may become the run's.
-Event Federation::judge(uint32_t round) {
-  Event judged = evaluate_(*server_.model());
+// Evaluates the round's model, which may become the run's.
+Scores Federation::evaluate(uint32_t round) {
+  Evaluation evaluation = evaluate_(*server_.model());
+  const Scores scores = evaluation.scores;
   if (!options_.select_by_validation) {
-    selected_ = {round, judged, {}};
+    selected_ = {round, std::move(evaluation), {}};
   } else if (selected_.round == 0 ||
-             judged["validation_accuracy"] > selected_.evaluation["validation_accuracy"]) {
-    selected_ = {round, judged, encode(server_.save())};
+             scores.validation_accuracy > selected_.evaluation.scores.validation_accuracy) {
+    selected_ = {round, std::move(evaluation), encode(server_.save())};
   }
-  return judged;
+  return scores;
 }
 
 void Federation::receive(uint32_t round, const ClientResult& result, const std::string& depends_on,
-                         const char* origin) {
+                         Origin origin) {
   const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
   server_.accept(result.client, decode(result.upload, source));
   // The uploads of a single round are the whole work, and other methods can be tried on them. Where a client
   // kept something that goes with its upload, the upload alone is of no use.
   const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
-  if (std::string_view(origin) != "checkpoint" && worth_keeping && !result.keeps_state)
+  if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state)
     store_.put(round, result, depends_on);
   ++totals_.uploads;
   totals_.reused_uploads += result.reused ? 1 : 0;
   totals_.upload_bytes += result.upload.size();
   totals_.train_samples += result.trained_samples;
   totals_.train_seconds += result.train_seconds;
-  events_({{"event", "client-finished"},
-           {"round", round},
-           {"client", result.client},
-           {"samples", result.samples},
-           {"upload_bytes", result.upload.size()},
-           {"seconds", result.train_seconds},
-           {"origin", origin}});
+  events_(ClientFinished{.round = round,
+                         .client = result.client,
+                         .samples = result.samples,
+                         .upload_bytes = result.upload.size(),
+                         .seconds = result.train_seconds,
+                         .origin = origin});
 }
 
 void Federation::save(uint32_t round) {
-  const std::vector<uint32_t> needed = transport_.save(round);
+  CheckpointNote note{.round = round,
+                      .totals = totals_,
+                      .selected = {},
+                      .model_round = selected_.round,
+                      .client_states = transport_.save(round)};
+  if (selected_.round > 0) note.selected.evaluation = selected_.evaluation;
   State state = server_.save();
   if (!selected_.server.empty()) state.add(kSelected, {selected_.server.size()}, selected_.server);
-  state.metadata["checkpoint"] = Event({{"round", round},
-                                        {"totals", totals_to_json(totals_)},
-                                        {"evaluation", selected_.evaluation},
-                                        {"model_round", selected_.round},
-                                        {"client_states", needed}})
-                                     .dump();
+  state.metadata["checkpoint"] = write_fields(note).dump();
   store_.save(round, state);
   since_save_ = Stopwatch();
 }
@@ -227,17 +197,20 @@ uint32_t Federation::restore() {
   const std::optional<State> saved = store_.load();
   if (!saved) return 0;
   const State& state = *saved;
-  const std::string& source = state.source();
-  const nlohmann::json note = parse_json(state.text("checkpoint"), source);
-  totals_ = totals_from_json(json_field(note, "totals", source), source);
+  const auto note = read_fields<CheckpointNote>(parse_json(state.text("checkpoint"), state.source()),
+                                                state.source() + ": checkpoint");
+  totals_ = note.totals;
   server_.restore(state);
-  const auto round = static_cast<uint32_t>(json_integer(note, "round", 0, UINT32_MAX, source));
-  transport_.restore(round, client_states_from_json(note, source));
-  if (round == 0) return round;
-  selected_.evaluation = json_field(note, "evaluation", source);
-  selected_.round = static_cast<uint32_t>(json_integer(note, "model_round", 1, round, source));
+  transport_.restore(note.round, note.client_states);
+  if (note.round == 0) return 0;
+  if (!note.selected.evaluation || note.model_round == 0 || note.model_round > note.round) {
+    throw input_error("{}: checkpoint: model_round: found {}, expected an evaluated round from 1 to {}",
+                      state.source(), note.model_round, note.round);
+  }
+  selected_.evaluation = *note.selected.evaluation;
+  selected_.round = note.model_round;
   if (options_.select_by_validation) selected_.server = state.values<uint8_t>(kSelected, {State::kAny});
-  return round;
+  return note.round;
 }
 
 }  // namespace bitfed

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -9,10 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/run/events.h"
+#include "bitfed/base/stopwatch.h"
+#include "bitfed/federated/evaluation.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/round_store.h"
 #include "bitfed/federated/transport.h"
+#include "bitfed/run/events.h"
 
 namespace bitfed {
 
@@ -25,10 +26,10 @@ struct FederationOptions {
   // What every upload depends on besides round, client and broadcast: recipe, seed, data.
   std::string depends_on;
   std::function<bool()> stop;  // the user wants to stop
-  // Whose model the run ends with: the last round's, or that of the round that was best on validation data.
+  // Which round's model the run ends with: the last, or the one that was best on validation data.
   bool select_by_validation = false;
-  // A round of a moment is cheaper done again than made durable: the work, in seconds, that a crash may cost,
-  // and the training that makes an upload of many rounds worth a file.
+  // Repeating a short round is cheaper than making it durable. The work, in seconds, that a crash may cost,
+  // and the training time from which an upload of one of many rounds is stored.
   double checkpoint_seconds = 1;
   double keep_seconds = 1;
 };
@@ -47,23 +48,28 @@ struct FederationTotals {
   uint64_t preparation_uploads = 0;
   uint64_t preparation_upload_bytes = 0;
   uint64_t preparation_download_bytes = 0;
-};
 
-// Judges the model after a round: an object of figures ("accuracy": …) for the round's event.
-using Evaluate = std::function<Event(const Model& model)>;
-
-class Stopwatch {
- public:
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  // In the order of checkpoints.
+  static void fields(auto& self, auto& field) {
+    field("uploads", self.uploads);
+    field("upload_bytes", self.upload_bytes);
+    field("download_bytes", self.download_bytes);
+    field("train_samples", self.train_samples);
+    field("train_seconds", self.train_seconds);
+    field("aggregation_seconds", self.aggregation_seconds);
+    field("evaluation_seconds", self.evaluation_seconds);
+    field("reused_uploads", self.reused_uploads);
+    field("preparation_uploads", self.preparation_uploads);
+    field("preparation_upload_bytes", self.preparation_upload_bytes);
+    field("preparation_download_bytes", self.preparation_download_bytes);
   }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// The round loop. Sampling, checkpoints and resuming live here, never in a method. After a crash at any
-// moment, a new Federation on the same store goes on and ends with the same model.
+// Evaluates the model after a round.
+using Evaluate = std::function<Evaluation(const Model& model)>;
+
+// The round loop: sampling, checkpoints and resuming, for every method. After a crash at any moment, a new
+// Federation on the same store continues and ends with the same model.
 class Federation {
  public:
   Federation(const FederationOptions& options, ServerHalf& server, Transport& transport, RoundStore& store,
@@ -73,16 +79,16 @@ class Federation {
   void run();
 
   const FederationTotals& totals() const { return totals_; }
-  // The model that the run ends with, its figures, and the round that it is of.
+  // The model that the run ends with, its evaluation, and the round after which it was taken.
   const Model& model() const { return *model_; }
-  const Event& evaluation() const { return selected_.evaluation; }
+  const Evaluation& evaluation() const { return selected_.evaluation; }
   uint32_t model_round() const { return selected_.round; }
 
  private:
   void run_round(uint32_t round);
   std::vector<uint32_t> choose(uint32_t round);
-  void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, const char* origin);
-  Event judge(uint32_t round);
+  void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, Origin origin);
+  Scores evaluate(uint32_t round);
   void save(uint32_t round);
   uint32_t restore();
 
@@ -95,8 +101,8 @@ class Federation {
   FederationTotals totals_;
   struct {
     uint32_t round = 0;
-    Event evaluation = Event::object();
-    Bytes server;  // its state after the round; empty where the last round counts
+    Evaluation evaluation;
+    Bytes server;  // its state after the round; empty where the last round's model is taken
   } selected_;
   std::unique_ptr<Model> model_;
   Stopwatch since_save_;

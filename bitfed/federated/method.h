@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,24 +17,49 @@
 
 namespace bitfed {
 
-// What a client is given for one round's work besides the broadcast and its data.
+struct Trainers;
+
+// What a client gets for one round's work besides the broadcast and its data.
 struct ClientContext {
   RandomStream random;                    // this client's own in this round
   std::function<bool()> stop;             // true: give up, by Error::Kind::kStopped
   std::function<void(double)> progress;   // the fraction done, from 0 to 1
-  std::function<void(uint64_t)> trained;  // so many samples more were trained on, repetitions counted
+  std::function<void(uint64_t)> trained;  // the number of samples just trained on, repetitions counted
   State kept = {};                        // what this client kept when it last took part; empty: nothing
   std::function<void(State)> keep = {};   // keeps this instead; it never leaves the client
 };
 
-// The half of a method that runs beside the data. The upload is a function of the broadcast, the samples,
-// the random stream and what the client kept alone; many clients call one half at once, so it has no state.
+// One client of a cohort, see ClientHalf::train_cohort.
+struct CohortClient {
+  const Dataset& samples;
+  const ClientContext& context;
+};
+
+// Its upload; or the error that ended the work of this client alone.
+struct CohortUpload {
+  State upload = {};
+  std::exception_ptr error = {};
+};
+
+// The half of a method that runs at the client, next to the data. The upload is a function of the broadcast,
+// the samples, the random stream and what the client kept alone; many clients call one half at once, so it
+// has no state.
 class ClientHalf {
  public:
   virtual ~ClientHalf() = default;
   virtual State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const = 0;
 
-  // The model of a client's own that `kept` holds; none where the method has no such models.
+  // How many clients it can train in one step, as an accelerator can. More than 1: the simulator passes that
+  // many clients at a time to train_cohort, in one call at a time.
+  virtual size_t cohort() const { return 1; }
+
+  // Trains several clients from one broadcast, at most cohort() of them. Returns one result per client, in
+  // order: the same upload as train(), or that client's error. An exception fails all of them. By default
+  // calls train() for each.
+  virtual std::vector<CohortUpload> train_cohort(const State& broadcast,
+                                                 std::span<const CohortClient> clients) const;
+
+  // The client's own model that `kept` holds; nullptr where the method has no such models.
   virtual std::unique_ptr<Model> personal_model(const State& /*kept*/) const { return nullptr; }
 };
 
@@ -82,6 +109,7 @@ struct MethodContext {
   const Config& recipe;
   const Dataset& prototype;
   uint64_t seed = 0;
+  const Trainers* trainers = nullptr;  // of the device that clients train networks on; null: the CPU's
 };
 
 struct MethodEntry {

@@ -7,6 +7,19 @@
 
 namespace bitfed {
 
+std::vector<CohortUpload> ClientHalf::train_cohort(const State& broadcast,
+                                                   std::span<const CohortClient> clients) const {
+  std::vector<CohortUpload> uploads(clients.size());
+  for (size_t i = 0; i < clients.size(); ++i) {
+    try {
+      uploads[i].upload = train(broadcast, clients[i].samples, clients[i].context);
+    } catch (...) {
+      uploads[i].error = std::current_exception();
+    }
+  }
+  return uploads;
+}
+
 const std::vector<MethodEntry>& methods() {
   static const std::vector<MethodEntry> kMethods = {
       {"fedtm-bank",

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <nlohmann/json.hpp>
+
 #include "bitfed/base/machine.h"
 #include "bitfed/bits/kernels.h"
 
@@ -15,27 +17,68 @@ uint64_t peak_rss_bytes() {
   return static_cast<uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// What a client's messages of one round take on a slow radio: LoRaWAN's slowest and fastest.
-Event airtime(uint64_t upload_bytes, uint64_t download_bytes) {
-  Event rows = Event::array();
+// LoRaWAN's slowest and fastest rate.
+std::vector<Airtime> airtime(uint64_t upload_bytes, uint64_t download_bytes) {
+  std::vector<Airtime> rows;
   for (const uint64_t rate : {300, 37500}) {
     const auto seconds = [&](uint64_t bytes) {
       return 8.0 * static_cast<double>(bytes) / static_cast<double>(rate);
     };
-    rows.push_back({{"bits_per_second", rate},
-                    {"upload_seconds", seconds(upload_bytes)},
-                    {"download_seconds", seconds(download_bytes)}});
+    rows.push_back({rate, seconds(upload_bytes), seconds(download_bytes)});
   }
   return rows;
 }
 
 constexpr const char* kBinarisedNote =
     "binarized_accuracy is that of the trained network with the signs of its weights and activations, "
-    "weights "
-    "times the mean magnitude of a filter, statistics of batch norm kept; first inputs and last layer real";
+    "weights times the mean magnitude of a filter, statistics of batch norm kept; first inputs and last "
+    "layer "
+    "real";
 
-Event number_or_null(const std::optional<uint64_t>& number) {
-  return number ? Event(*number) : Event();
+std::vector<std::string> notes_of(const Experiment& experiment, const ServerHalf& server, bool is_binarised,
+                                  uint64_t reused_uploads) {
+  std::vector<std::string> notes = server.notes();
+  if (is_binarised) notes.emplace_back(kBinarisedNote);
+  notes.insert(notes.end(), experiment.data_notes.begin(), experiment.data_notes.end());
+  if (reused_uploads > 0) {
+    notes.push_back(fmt::format("{} uploads were taken from another run; their training time is that run's",
+                                reused_uploads));
+  }
+  return notes;
+}
+
+void add_scores(const Evaluation& evaluation, RunSummary* summary) {
+  summary->accuracy = evaluation.scores.accuracy;
+  summary->validation_accuracy = evaluation.scores.validation_accuracy;
+  summary->local_accuracy_mean = evaluation.scores.local_accuracy_mean;
+  summary->f1_micro = evaluation.scores.f1_micro;
+  summary->confusion_matrix = evaluation.confusion_matrix;
+}
+
+void add_totals(const FederationTotals& totals, RunSummary* summary) {
+  // Per round of training; the bytes of the preparation are in the total alone.
+  const uint64_t uploads = totals.uploads - totals.preparation_uploads;
+  const uint64_t upload_bytes = (totals.upload_bytes - totals.preparation_upload_bytes) / uploads;
+  const uint64_t download_bytes = (totals.download_bytes - totals.preparation_download_bytes) / uploads;
+  summary->upload_bytes_per_client = upload_bytes;
+  summary->download_bytes_per_client = download_bytes;
+  summary->total_upload_bytes = totals.upload_bytes;
+  summary->airtime = airtime(upload_bytes, download_bytes);
+  summary->train_seconds = totals.train_seconds;
+  summary->train_samples = totals.train_samples;
+  summary->train_samples_per_second =
+      totals.train_seconds > 0 ? static_cast<double>(totals.train_samples) / totals.train_seconds : 0.0;
+  summary->aggregation_seconds = totals.aggregation_seconds;
+  summary->evaluation_seconds = totals.evaluation_seconds;
+  summary->reused_uploads = totals.reused_uploads;
+}
+
+void add_costs(const ModelCosts& costs, RunSummary* summary) {
+  summary->model_bytes = costs.bytes;
+  summary->flops = costs.flops;
+  summary->binary_ops = costs.binary_ops;
+  summary->model_bytes_paper = costs.paper_bytes;
+  summary->flops_paper = costs.paper_flops;
 }
 
 }  // namespace
@@ -48,68 +91,35 @@ State model_state(const Model& model, const Experiment& experiment) {
   return state;
 }
 
-Event summarise(const Experiment& experiment, const Config& recipe, const ServerHalf& server,
-                const Federation& federation, ThreadPool& pool, const std::string& version) {
-  const FederationTotals& totals = federation.totals();
-  const Event& judged = federation.evaluation();
+RunSummary summarise(const Experiment& experiment, const ServerHalf& server, const Federation& federation,
+                     ThreadPool& pool) {
   const Model& model = federation.model();
-  const ModelCosts costs = model.costs();
-  // A round of training; what the preparation took is in the totals alone.
-  const uint64_t uploads = totals.uploads - totals.preparation_uploads;
-  const uint64_t upload_bytes = (totals.upload_bytes - totals.preparation_upload_bytes) / uploads;
-  const uint64_t download_bytes = (totals.download_bytes - totals.preparation_download_bytes) / uploads;
-  const std::optional<uint64_t> raw_upload = server.raw_upload_bytes();
+  RunSummary summary;
+  summary.name = experiment.name;
+  summary.method = experiment.method_name;
+  summary.model = experiment.model_name;
+  summary.dataset = experiment.train.name;
+  summary.partition = partition_text(experiment);
+  summary.clients = experiment.clients;
+  summary.rounds = experiment.rounds;
+  summary.seed = experiment.seed;
+  summary.threads = pool.size();
+  summary.isa = kernels().name;
+  summary.machine = describe_machine();
+  add_scores(federation.evaluation(), &summary);
   const std::unique_ptr<Model> binarised = model.binarised();
-  std::vector<std::string> notes = server.notes();
-  if (binarised) notes.emplace_back(kBinarisedNote);
-  notes.insert(notes.end(), experiment.data_notes.begin(), experiment.data_notes.end());
-  if (totals.reused_uploads > 0) {
-    notes.push_back(fmt::format("{} uploads were taken from another run; their training time is that run's",
-                                totals.reused_uploads));
-  }
-  return {{"name", experiment.name},
-          {"method", recipe.section("method").text("name", methods().front().name)},
-          {"model", recipe.section("model").text("name", "")},
-          {"dataset", experiment.train.name},
-          {"partition", partition_text(experiment)},
-          {"clients", experiment.clients},
-          {"rounds", experiment.rounds},
-          {"seed", experiment.seed},
-          {"version", version},
-          {"threads", pool.size()},
-          {"isa", kernels().name},
-          {"machine", describe_machine()},
-          {"accuracy", judged["accuracy"]},
-          {"validation_accuracy", judged["validation_accuracy"]},
-          {"binarized_accuracy",
-           binarised ? evaluate_model(*binarised, experiment.evaluation, pool)["accuracy"] : Event()},
-          {"local_accuracy_mean", judged["local_accuracy_mean"]},
-          {"f1_micro", judged["f1_micro"]},
-          {"upload_bytes_per_client", upload_bytes},
-          {"upload_bytes_raw", number_or_null(raw_upload)},
-          {"download_bytes_per_client", download_bytes},
-          {"total_upload_bytes", totals.upload_bytes},
-          {"airtime", airtime(upload_bytes, download_bytes)},
-          {"model_bytes", costs.bytes},
-          {"flops", costs.flops},
-          {"binary_ops", costs.binary_ops},
-          {"model_bytes_paper", number_or_null(costs.paper_bytes)},
-          {"flops_paper", number_or_null(costs.paper_flops)},
-          {"train_seconds", totals.train_seconds},
-          {"train_samples", totals.train_samples},
-          {"train_samples_per_second",
-           totals.train_seconds > 0 ? static_cast<double>(totals.train_samples) / totals.train_seconds : 0.0},
-          {"aggregation_seconds", totals.aggregation_seconds},
-          {"evaluation_seconds", totals.evaluation_seconds},
-          {"wall_seconds", nullptr},
-          {"peak_rss_bytes", peak_rss_bytes()},
-          {"model_sha256", model.state().sha256()},
-          {"model_round", federation.model_round()},
-          {"reused_uploads", totals.reused_uploads},
-          {"notes", notes},
-          {"class_names", experiment.train.class_names},
-          {"client_class_counts", class_counts(experiment.train, experiment.partition)},
-          {"confusion_matrix", judged["confusion_matrix"]}};
+  if (binarised)
+    summary.binarized_accuracy = evaluate_model(*binarised, experiment.evaluation, pool).scores.accuracy;
+  add_totals(federation.totals(), &summary);
+  summary.upload_bytes_raw = server.raw_upload_bytes();
+  add_costs(model.costs(), &summary);
+  summary.peak_rss_bytes = peak_rss_bytes();
+  summary.model_sha256 = model.state().sha256();
+  summary.model_round = federation.model_round();
+  summary.notes = notes_of(experiment, server, binarised != nullptr, federation.totals().reused_uploads);
+  summary.class_names = experiment.train.class_names;
+  summary.client_class_counts = class_counts(experiment.train, experiment.partition);
+  return summary;
 }
 
 }  // namespace bitfed

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <string>
-
 #include "bitfed/federated/experiment.h"
 #include "bitfed/federated/federation.h"
+#include "bitfed/run/summary.h"
 
 namespace bitfed {
 
-// The model as it is written: its tensors, and texts about where it comes from.
+// The model as it is written: its tensors, and metadata about where it comes from.
 State model_state(const Model& model, const Experiment& experiment);
 
-// A finished run as one object, see docs/formats.md. Its wall_seconds are for the caller to fill in.
-Event summarise(const Experiment& experiment, const Config& recipe, const ServerHalf& server,
-                const Federation& federation, ThreadPool& pool, const std::string& version);
+// A finished run. The caller fills in version, wall_seconds and client_results.
+RunSummary summarise(const Experiment& experiment, const ServerHalf& server, const Federation& federation,
+                     ThreadPool& pool);
 
 }  // namespace bitfed

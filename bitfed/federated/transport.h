@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
@@ -18,6 +19,15 @@ struct ClientResult {
   double train_seconds = 0;      // of CPU time
   bool reused = false;           // taken from another run
   bool keeps_state = false;      // the client kept something that goes with this upload
+};
+
+class ClientHalf;
+class ClientStates;
+
+// Clients that live in this process.
+struct LocalClients {
+  const ClientHalf& half;
+  const ClientStates& states;  // what they keep
 };
 
 // How broadcasts reach clients and uploads come back: within one process, or over a network.
@@ -39,9 +49,12 @@ class Transport {
   virtual void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                          const std::function<void(ClientResult)>& receive) = 0;
 
-  // For transports that hold what the clients keep, because the clients live in this process: makes it
-  // durable as of a finished round, and brings back what it was then. save() returns the rounds whose saves
-  // are needed for that, restore() is given them again: an input_error where one of them is gone.
+  // Where the clients live in this process, their own models can be evaluated. Empty: they are elsewhere.
+  virtual std::optional<LocalClients> local_clients() const { return std::nullopt; }
+
+  // For transports that hold what the clients keep: makes it durable as of a finished round, and brings back
+  // what it was then. save() returns the rounds whose saves are needed for that, restore() is given them
+  // again: an input_error where one of them is gone.
   virtual std::vector<uint32_t> save(uint32_t /*round*/) { return {}; }
   virtual void restore(uint32_t /*round*/, const std::vector<uint32_t>& /*needed*/) {}
 };

@@ -12,7 +12,7 @@ constexpr size_t kMaximumCuts = 4096;
 
 std::vector<std::vector<float>> read_cuts(const nlohmann::json& field, std::string_view source) {
   const Error wrong =
-      input_error("{}: field 'cuts': expected an array of ascending numbers a column", source);
+      input_error("{}: field 'cuts': expected an array of ascending numbers per column", source);
   if (!field.is_array() || field.empty() || field.size() > kMaximumCuts) throw wrong;
   std::vector<std::vector<float>> cuts;
   for (const nlohmann::json& column : field) {
@@ -29,6 +29,7 @@ std::vector<std::vector<float>> read_cuts(const nlohmann::json& field, std::stri
 
 }  // namespace
 
+// Fields of other kinds are left out: a model file must not depend on defaults that mean nothing to it.
 nlohmann::json booleanizer_to_json(const BooleanizerSpec& spec) {
   nlohmann::json json = {{"kind", spec.kind}};
   if (spec.kind == "threshold") json["level"] = spec.level;
@@ -45,8 +46,8 @@ nlohmann::json booleanizer_to_json(const BooleanizerSpec& spec) {
 }
 
 BooleanizerSpec booleanizer_from_json(const nlohmann::json& json, std::string_view source) {
-  const auto integer = [&](const char* name, int least, int most) {
-    return static_cast<int>(json_integer(json, name, least, most, source));
+  const auto integer = [&](const char* name, int min, int max) {
+    return static_cast<int>(json_integer(json, name, min, max, source));
   };
   BooleanizerSpec spec;
   spec.kind = json_text(json, "kind", source);

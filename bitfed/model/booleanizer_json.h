@@ -7,10 +7,10 @@
 
 namespace bitfed {
 
-// A booleanizer as model files carry it: only the fields of its kind.
+// A booleanizer as stored in model files: only the fields of its kind.
 nlohmann::json booleanizer_to_json(const BooleanizerSpec& spec);
 
-// The inverse; trusts nothing. `source` is named in errors.
+// The inverse, for untrusted input. `source` is named in errors.
 BooleanizerSpec booleanizer_from_json(const nlohmann::json& json, std::string_view source);
 
 }  // namespace bitfed

@@ -18,9 +18,10 @@ std::vector<float> Model::scores(const Dataset& dataset, ThreadPool& pool) const
   return scores;
 }
 
+// About four tasks per thread balance the load; small tasks would lose the benefit of blocks.
 size_t prediction_share(size_t samples, const ThreadPool& pool) {
-  constexpr size_t kLeast = 256;
-  return std::max(kLeast, samples / (4 * pool.size()) + 1);
+  constexpr size_t kMin = 256;
+  return std::max(kMin, samples / (4 * pool.size()) + 1);
 }
 
 void largest_scores(const float* scores, size_t samples, size_t classes, uint16_t* labels) {

@@ -46,9 +46,11 @@ Predictor* PredictorPool::take() {
     }
     first = all_.front().get();
   }
+  // Without the lock: copying takes long, and others may give back meanwhile. The first predictor is never
+  // removed.
   std::unique_ptr<Predictor> made = first->another();
   const std::lock_guard lock(mutex_);
-  spare_.reserve(all_.size() + 1);
+  spare_.reserve(all_.size() + 1);  // so that give_back() never throws
   all_.push_back(std::move(made));
   return all_.back().get();
 }

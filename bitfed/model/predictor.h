@@ -10,25 +10,25 @@
 
 namespace bitfed {
 
-// A model made ready to predict, in one thread at a time. It does not need the model any more, and has taken
-// all the memory it works in, but where samples go together (see below).
+// A model prepared for prediction, used by one thread at a time. Independent of the model. All working memory
+// is allocated on construction, except for models of kTogether (see below).
 class Predictor {
  public:
   virtual ~Predictor() = default;
 
   size_t class_count() const { return class_count_; }
 
-  // Scores, sample by sample, class_count() each, of samples of the shape that the model takes.
+  // Scores [sample][class] of samples of the model's input shape.
   void predict(const Samples& samples, float* scores);
 
-  // The class with the largest score of each sample, the lowest class among equals.
+  // The class with the largest score of each sample; the lowest class on ties.
   void classify(const Samples& samples, uint16_t* classes);
 
-  // One for one more thread, which shares with this what never changes; may be asked for while this predicts.
+  // A predictor for another thread; shares the constant data. May be called while this one predicts.
   virtual std::unique_ptr<Predictor> another() const = 0;
 
  protected:
-  // Of a model whose scores depend on all the samples of a call: these are one block.
+  // Block size of models whose scores depend on all samples of a call: each call is one block.
   static constexpr size_t kTogether = SIZE_MAX;
 
   Predictor(const SampleShape& shape, size_t class_count, size_t block);
@@ -39,22 +39,22 @@ class Predictor {
   size_t block() const { return block_; }
 
  private:
-  // Of at most block() samples, at least one.
+  // For 1 to block() samples.
   virtual void predict_block(const Samples& samples, float* scores) = 0;
 
   SampleShape shape_;
   size_t class_count_;
   size_t block_;
-  std::vector<float> scores_;  // of a block, for those who want the classes alone
+  std::vector<float> scores_;  // of a block, for classify()
 };
 
-// The predictors of one model, for any number of threads. One is made only where more threads predict at once
-// than ever before.
+// The predictors of one model, for any number of threads. Thread-safe. Grows to the largest number of threads
+// that ever predicted at the same time.
 class PredictorPool {
  public:
   explicit PredictorPool(std::unique_ptr<Predictor> first);
 
-  // A predictor that nobody else has until this goes.
+  // Exclusive use of a predictor for the lifetime of the lease.
   class Lease {
    public:
     explicit Lease(PredictorPool* pool) : pool_(pool), predictor_(pool->take()) {}
@@ -75,7 +75,7 @@ class PredictorPool {
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<Predictor>> all_;
-  std::vector<Predictor*> spare_;  // has room for all
+  std::vector<Predictor*> spare_;  // capacity for all
 };
 
 }  // namespace bitfed

@@ -6,16 +6,16 @@
 #include <cassert>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <tuple>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/model/safetensors_header.h"
 
 namespace bitfed {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are kept and sent in little endian");
+static_assert(std::endian::native == std::endian::little, "tensors are stored and sent in little endian");
 
 struct DtypeInfo {
   Dtype dtype;
@@ -48,7 +48,7 @@ std::string shape_text(const std::vector<uint64_t>& shape) {
   return text + "]";
 }
 
-// Product of the lengths, or nothing where it would not fit.
+// The product of the lengths; false where it overflows.
 bool multiply(const std::vector<uint64_t>& shape, uint64_t* product) {
   *product = 1;
   for (const uint64_t length : shape) {
@@ -70,6 +70,7 @@ uint64_t Tensor::elements() const {
   return bytes.size() / dtype_size(dtype);
 }
 
+// A linear search: states have tens of tensors.
 const Tensor* State::find(std::string_view name) const {
   for (const Tensor& tensor : tensors_) {
     if (tensor.name == name) return &tensor;
@@ -113,7 +114,7 @@ uint64_t State::tensor_bytes() const {
 std::string State::sha256() const {
   Sha256 digest;
   for (const Tensor& tensor : tensors_) {
-    // Names and shapes are quoted or bracketed, so no two different lists give the same text.
+    // Names and shapes are quoted or bracketed, so that different lists never give the same bytes.
     digest.update(nlohmann::json(tensor.name).dump());
     digest.update(dtype_name(tensor.dtype));
     digest.update(shape_text(tensor.shape));
@@ -122,6 +123,8 @@ std::string State::sha256() const {
   return digest.hex();
 }
 
+// The header is padded with spaces to a multiple of eight bytes, so that the data is aligned in a mapped
+// file.
 Bytes encode(const State& state) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!state.metadata.empty()) header["__metadata__"] = state.metadata;
@@ -146,101 +149,34 @@ Bytes encode(const State& state) {
 
 namespace {
 
-// Larger headers are refused: none of ours comes near, and a hostile one must not cost time.
+// Larger headers are refused. Real ones are far smaller, and a hostile one must not cost time.
 constexpr uint64_t kMaximumHeaderBytes = 1 << 20;
 
-// A header's fields in the order in which they are written.
-struct Header {
-  nlohmann::json json;
-  std::vector<std::string> names;
-};
-
-// Refuses what the format forbids and a JSON library lets pass: names that occur twice, of which all but
-// the last would be lost, and nesting beyond {"name": {"shape": [ ... ]}}.
-Header parse_header(std::span<const uint8_t> text, std::string_view source) {
-  constexpr int kDeepest = 2;
-  Header header;
-  std::vector<std::set<std::string>> open;  // the names seen so far of each object that has not ended
-  const auto check = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-    using Event = nlohmann::json::parse_event_t;
-    if ((event == Event::object_start || event == Event::array_start) && depth > kDeepest) {
-      throw input_error("{}: its header is nested deeper than a safetensors header can be", source);
-    }
-    if (event == Event::object_start) open.emplace_back();
-    if (event == Event::object_end) open.pop_back();
-    if (event == Event::key) {
-      const auto& name = parsed.get_ref<const std::string&>();
-      if (!open.back().insert(name).second) throw input_error("{}: its header has '{}' twice", source, name);
-      if (open.size() == 1) header.names.push_back(name);
-    }
-    return true;
-  };
-  header.json = nlohmann::json::parse(text.begin(), text.end(), check, /*allow_exceptions=*/false);
-  if (header.json.is_discarded() || !header.json.is_object()) {
-    throw input_error("{}: its header is not a JSON object, expected a safetensors file", source);
+Dtype find_dtype(const TensorEntry& entry, std::string_view source) {
+  for (const DtypeInfo& known : kDtypes) {
+    if (entry.dtype == known.name) return known.dtype;
   }
-  return header;
+  throw input_error("{}: tensor '{}': found dtype '{}', expected U8, I32, F32 or the like", source,
+                    printable_name(entry.name), printable_name(entry.dtype));
 }
 
-std::vector<uint64_t> read_lengths(const nlohmann::json& array, std::string_view source,
-                                   const std::string& name, const char* field) {
-  std::vector<uint64_t> lengths;
-  bool good = array.is_array() && array.size() <= 16;
-  for (size_t i = 0; good && i < array.size(); ++i) {
-    good = array[i].is_number_unsigned();
-    if (good) lengths.push_back(array[i].get<uint64_t>());
-  }
-  if (!good) {
-    throw input_error("{}: tensor '{}': {} is not an array of at most 16 whole numbers", source, name, field);
-  }
-  return lengths;
-}
-
-Dtype read_dtype(const nlohmann::json& field, std::string_view source, const std::string& name) {
-  if (field.is_string()) {
-    for (const DtypeInfo& known : kDtypes) {
-      if (field.get_ref<const std::string&>() == known.name) return known.dtype;
-    }
-  }
-  throw input_error("{}: tensor '{}': found dtype {}, expected U8, I32, F32 or the like", source, name,
-                    field.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-}
-
-struct TensorPlace {
+// A tensor without its data, and the range of its data behind the header.
+struct LocatedTensor {
   Tensor tensor;
   uint64_t begin = 0;
   uint64_t end = 0;
 };
 
-TensorPlace read_place(const std::string& name, const nlohmann::json& entry, std::string_view source) {
-  if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") || !entry.contains("shape") ||
-      !entry.contains("data_offsets")) {
-    throw input_error("{}: tensor '{}': expected dtype, shape and data_offsets and nothing else", source,
-                      name);
-  }
-  TensorPlace place;
-  place.tensor.name = name;
-  place.tensor.dtype = read_dtype(entry["dtype"], source, name);
-  place.tensor.shape = read_lengths(entry["shape"], source, name, "shape");
-  const std::vector<uint64_t> offsets = read_lengths(entry["data_offsets"], source, name, "data_offsets");
+LocatedTensor locate_tensor(TensorEntry entry, std::string_view source) {
+  const Dtype dtype = find_dtype(entry, source);
+  const std::vector<uint64_t>& offsets = entry.data_offsets;
   uint64_t size = 0;
-  if (offsets.size() != 2 || offsets[0] > offsets[1] || !multiply(place.tensor.shape, &size) ||
-      __builtin_mul_overflow(size, dtype_size(place.tensor.dtype), &size) ||
-      offsets[1] - offsets[0] != size) {
-    throw input_error("{}: tensor '{}': its data_offsets do not fit {} {}", source, name,
-                      dtype_name(place.tensor.dtype), shape_text(place.tensor.shape));
+  if (offsets.size() != 2 || offsets[0] > offsets[1] || !multiply(entry.shape, &size) ||
+      __builtin_mul_overflow(size, dtype_size(dtype), &size) || offsets[1] - offsets[0] != size) {
+    throw input_error("{}: tensor '{}': its data_offsets do not fit {} {}", source,
+                      printable_name(entry.name), dtype_name(dtype), shape_text(entry.shape));
   }
-  place.begin = offsets[0];
-  place.end = offsets[1];
-  return place;
-}
-
-void read_metadata(const nlohmann::json& entry, std::string_view source, State* state) {
-  if (!entry.is_object()) throw input_error("{}: __metadata__ is not an object of texts", source);
-  for (const auto& [key, value] : entry.items()) {
-    if (!value.is_string()) throw input_error("{}: __metadata__ '{}' is not a text", source, key);
-    state->metadata[key] = value.get<std::string>();
-  }
+  return {Tensor{std::move(entry.name), dtype, std::move(entry.shape), {}}, offsets[0], offsets[1]};
 }
 
 }  // namespace
@@ -250,34 +186,31 @@ State decode(std::span<const uint8_t> bytes, std::string_view source) {
   const uint64_t header_bytes = reader.u64_le();
   if (header_bytes > kMaximumHeaderBytes || header_bytes > reader.left()) {
     throw input_error(
-        "{}: claims a header of {} bytes, found {} in all: not a safetensors file, or cut short", source,
+        "{}: claims a header of {} bytes, found {} in total: not a safetensors file, or truncated", source,
         header_bytes, bytes.size());
   }
-  const Header header = parse_header(reader.take(header_bytes), source);
+  const std::span<const uint8_t> text = reader.take(header_bytes);
+  SafetensorsHeader header =
+      parse_safetensors_header({reinterpret_cast<const char*>(text.data()), text.size()}, source);
   State state(source);
-  std::vector<TensorPlace> places;
-  for (const std::string& name : header.names) {
-    if (name == "__metadata__") {
-      read_metadata(header.json[name], source, &state);
-    } else {
-      places.push_back(read_place(name, header.json[name], source));
-    }
-  }
-  // The tensors keep the order of their data, which must follow one another without a gap to the end; empty
-  // ones in the same place, that of the header.
-  std::stable_sort(places.begin(), places.end(), [](const TensorPlace& a, const TensorPlace& b) {
+  state.metadata = std::move(header.metadata);
+  std::vector<LocatedTensor> located;
+  for (TensorEntry& entry : header.tensors) located.push_back(locate_tensor(std::move(entry), source));
+  // Tensors keep the order of their data, which must be contiguous and reach the end. Empty tensors at the
+  // same offset keep the order of the header.
+  std::stable_sort(located.begin(), located.end(), [](const LocatedTensor& a, const LocatedTensor& b) {
     return std::tie(a.begin, a.end) < std::tie(b.begin, b.end);
   });
   uint64_t offset = 0;
-  for (TensorPlace& place : places) {
-    if (place.begin != offset) {
-      throw input_error("{}: tensor '{}': its data begins at {}, expected {}", source, place.tensor.name,
-                        place.begin, offset);
+  for (LocatedTensor& entry : located) {
+    if (entry.begin != offset) {
+      throw input_error("{}: tensor '{}': its data begins at {}, expected {}", source,
+                        printable_name(entry.tensor.name), entry.begin, offset);
     }
-    const auto data = reader.take(place.end - place.begin);
-    place.tensor.bytes.assign(data.begin(), data.end());
-    offset = place.end;
-    state.add(std::move(place.tensor));
+    const auto data = reader.take(entry.end - entry.begin);
+    entry.tensor.bytes.assign(data.begin(), data.end());
+    offset = entry.end;
+    state.add(std::move(entry.tensor));
   }
   if (reader.left() > 0)
     throw input_error("{}: {} bytes after the last tensor, expected none", source, reader.left());

@@ -71,13 +71,12 @@ struct Tensor {
   bool operator==(const Tensor&) const = default;
 };
 
-// What travels and what is kept: ordered named tensors, and texts about them. Everything that leaves a
-// process (an upload, a broadcast, a model, a checkpoint) is a State, and encode() is its one codec: the
-// safetensors format, with the texts as its metadata.
+// Ordered named tensors and string metadata. Everything that leaves a process (an upload, a broadcast, a
+// model, a checkpoint) is a State, and encode() is its only codec: the safetensors format.
 class State {
  public:
   State() = default;
-  // `source` (a file, a client) is named in errors about what the state lacks.
+  // `source` (a file, a client) is named in errors about missing or wrong content.
   explicit State(std::string_view source) : source_(source) {}
 
   std::map<std::string, std::string> metadata;
@@ -103,8 +102,8 @@ class State {
     add(std::move(name), {}, std::span<const T>(&value, 1));
   }
 
-  // The values of a tensor that must be there with this type and shape; kAny in `shape` fits any
-  // length. Anything else is an input_error that names the tensor, found and expected.
+  // The values of a tensor that must exist with this type and shape; kAny in `shape` matches any length.
+  // Otherwise an input_error that names the tensor, what was found and what was expected.
   static constexpr uint64_t kAny = ~uint64_t{0};
   template <typename T>
   std::vector<T> values(std::string_view name, const std::vector<uint64_t>& shape) const {
@@ -114,19 +113,19 @@ class State {
       std::copy(tensor.bytes.begin(), tensor.bytes.end(), reinterpret_cast<uint8_t*>(result.data()));
     return result;
   }
-  // The same, as bytes: for types that C++ has no name for.
+  // The same, as bytes: for types that C++ does not have.
   const Tensor& expect(std::string_view name, Dtype dtype, const std::vector<uint64_t>& shape) const;
   template <typename T>
   T scalar(std::string_view name) const {
     return values<T>(name, {})[0];
   }
-  // A text that must be there.
+  // A metadata value that must exist.
   const std::string& text(const std::string& key) const;
 
   uint64_t tensor_bytes() const;
 
-  // The digest of the tensors (names, types, shapes, values), not of the texts: two models are the same
-  // if and only if this is.
+  // The digest of the tensors (names, types, shapes, values), without the metadata: two models are the same
+  // if and only if their digests are.
   std::string sha256() const;
 
   bool operator==(const State& other) const {
@@ -140,7 +139,7 @@ class State {
   std::vector<Tensor> tensors_;
 };
 
-// The codec. decode() trusts nothing: `source` is named in its errors.
+// The codec. decode() takes untrusted bytes; `source` is named in its errors.
 Bytes encode(const State& state);
 State decode(std::span<const uint8_t> bytes, std::string_view source);
 

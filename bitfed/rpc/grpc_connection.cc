@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "bitfed/base/error.h"
-#include "bitfed/rpc/security/credentials.h"
 #include "bitfed/rpc/protocol.h"
+#include "bitfed/rpc/security/credentials.h"
 #include "bitfed_v1.grpc.pb.h"
 
 namespace bitfed {

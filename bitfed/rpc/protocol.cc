@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 
 namespace bitfed {
 namespace {

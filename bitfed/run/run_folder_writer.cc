@@ -87,11 +87,11 @@ void RunFolderWriter::open_log() {
 }
 
 void RunFolderWriter::log(const Event& event) {
-  Event stamped = event;
+  if (std::holds_alternative<ClientProgress>(event)) return;
   const auto now = std::chrono::floor<std::chrono::milliseconds>(std::chrono::system_clock::now());
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
-  stamped["time"] = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", seconds, (now - seconds).count());
-  const std::string line = stamped.dump() + "\n";
+  const std::string time = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", seconds, (now - seconds).count());
+  const std::string line = event_line(event, time) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), log_.get()) != line.size() || std::fflush(log_.get()) != 0) {
     throw failure("{}: cannot be written: {}", (folder_ / "events.jsonl").string(), std::strerror(errno));
   }

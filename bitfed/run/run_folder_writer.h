@@ -25,7 +25,7 @@ class RunFolderWriter {
   std::filesystem::path checkpoint() const { return folder_ / "checkpoint"; }
   bool is_finished() const;
 
-  // Appends a line to events.jsonl, with the time.
+  // Appends a line to events.jsonl, with the time. The clients' progress is not logged.
   void log(const Event& event);
 
  private:

@@ -5,8 +5,10 @@
 #include <string>
 
 #include "bitfed/base/config.h"
+#include "bitfed/federated/experiment.h"
 #include "bitfed/run/events.h"
 #include "bitfed/run/run_folder_writer.h"
+#include "bitfed/run/summary.h"
 
 namespace bitfed {
 
@@ -23,12 +25,16 @@ struct ExperimentOptions {
 
 struct ExperimentResult {
   std::filesystem::path folder;
-  Event summary;  // as in summary.json
+  RunSummary summary;
 };
 
 // Simulates the federation of a recipe and writes the run's folder: recipe, events, checkpoints, model and
-// summary. `events` hears what is logged and the clients' progress besides.
+// summary. `events` receives what is logged and the clients' progress.
 ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& options,
+                                const EventSink& events);
+
+// The same for an experiment that was read already, such as one on arrays in memory.
+ExperimentResult run_experiment(const Experiment& experiment, const ExperimentOptions& options,
                                 const EventSink& events);
 
 }  // namespace bitfed

@@ -1,12 +1,15 @@
 #include "bitfed/simulation/in_process_transport.h"
 
 #include <mutex>
+#include <span>
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/client_round.h"
 
 namespace bitfed {
 namespace {
+
+using Receive = std::function<void(ClientResult)>;
 
 class InProcessTransport : public Transport {
  public:
@@ -21,42 +24,72 @@ class InProcessTransport : public Transport {
         events_(std::move(events)) {}
 
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
-                 const std::function<void(ClientResult)>& receive) override {
-    pool_.for_each(clients.size(), [&](size_t i) {
-      if (options_.stop && options_.stop()) return;
-      if (round > 0 && drops_out(round, clients[i])) {
-        const std::lock_guard lock(mutex_);
-        events_({{"event", "client-lost"}, {"round", round}, {"client", clients[i]}});
-        return;
-      }
-      ClientResult result = train(round, clients[i], broadcast);
-      const std::lock_guard lock(mutex_);
-      receive(std::move(result));
-    });
+                 const Receive& receive) override {
+    const RoundWork work{client_, broadcast, options_.seed, round, options_.stop};
+    const std::span<const uint32_t> all(clients);
+    if (client_.cohort() > 1) {
+      run_clients(work, all, receive);
+    } else {
+      pool_.for_each(all.size(), [&](size_t i) { run_clients(work, all.subspan(i, 1), receive); });
+    }
   }
 
+  std::optional<LocalClients> local_clients() const override { return LocalClients{client_, states_}; }
   std::vector<uint32_t> save(uint32_t round) override { return states_.save(round); }
   void restore(uint32_t round, const std::vector<uint32_t>& needed) override {
     states_.restore(round, needed);
   }
 
  private:
+  // Those that do not drop out, in groups as large as the client half can train in one step.
+  void run_clients(const RoundWork& work, std::span<const uint32_t> clients, const Receive& receive) {
+    std::vector<uint32_t> group;
+    for (const uint32_t client : clients) {
+      if (options_.stop && options_.stop()) return;
+      if (work.round > 0 && drops_out(work.round, client)) {
+        emit(ClientLost{.round = work.round, .client = client});
+        continue;
+      }
+      group.push_back(client);
+      if (group.size() < client_.cohort()) continue;
+      run_group(work, group, receive);
+      group.clear();
+    }
+    if (!group.empty()) run_group(work, group, receive);
+  }
+
   bool drops_out(uint32_t round, uint32_t client) const {
     return options_.dropout > 0 &&
            RandomStream({options_.seed, "dropout", round, client}).uniform() < options_.dropout;
   }
 
-  ClientResult train(uint32_t round, uint32_t client, const Bytes& broadcast) {
-    const Dataset samples = subset(train_, partition_[client]);
-    const auto progress = [&](double fraction) {
+  // A client's error is thrown after the other clients' results were received.
+  void run_group(const RoundWork& round, const std::vector<uint32_t>& group, const Receive& receive) {
+    std::vector<Dataset> samples;
+    samples.reserve(group.size());
+    std::vector<ClientWork> work;
+    for (const uint32_t client : group) {
+      samples.push_back(subset(train_, partition_[client]));
+      work.push_back({client, samples.back(), states_.of(client), [this, &round, client](double fraction) {
+                        emit(ClientProgress{.round = round.round, .client = client, .fraction = fraction});
+                      }});
+    }
+    std::exception_ptr error;
+    for (ClientOutcome& outcome : run_cohort(round, work)) {
+      if (outcome.error) {
+        if (!error) error = outcome.error;
+        continue;
+      }
+      if (outcome.result.keeps_state) states_.put(outcome.result.client, std::move(outcome.kept));
       const std::lock_guard lock(mutex_);
-      events_({{"event", "client-progress"}, {"round", round}, {"client", client}, {"fraction", fraction}});
-    };
-    ClientOutcome outcome =
-        run_client({client_, samples, options_.seed, round, client, options_.stop, progress}, broadcast,
-                   states_.of(client));
-    if (outcome.result.keeps_state) states_.put(client, std::move(outcome.kept));
-    return std::move(outcome.result);
+      receive(std::move(outcome.result));
+    }
+    if (error) std::rethrow_exception(error);
+  }
+
+  void emit(const Event& event) {
+    const std::lock_guard lock(mutex_);
+    events_(event);
   }
 
   SimulationOptions options_;

@@ -4,10 +4,10 @@
 
 #include "bitfed/base/thread_pool.h"
 #include "bitfed/data/partition/partition.h"
-#include "bitfed/run/events.h"
+#include "bitfed/federated/client_states.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/transport.h"
-#include "bitfed/simulation/client_states.h"
+#include "bitfed/run/events.h"
 
 namespace bitfed {
 
@@ -17,8 +17,9 @@ struct SimulationOptions {
   std::function<bool()> stop;
 };
 
-// All clients in this process, each one task on the pool; `states` holds what they keep. `events` hears of
-// their progress.
+// All clients in this process: each is one task on the pool, or, where the client half trains cohorts, a
+// member of a group that is trained in one call. `states` holds what they keep; `events` receives their
+// progress.
 std::unique_ptr<Transport> make_in_process_transport(const SimulationOptions& options,
                                                      const ClientHalf& client, const Dataset& train,
                                                      const Partition& partition, ClientStates& states,

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/run/events.h"
+#include "bitfed/run/summary.h"
 
 namespace bitfed {
 
@@ -14,7 +14,7 @@ struct Metric {
   std::string unit;
   int decimals = 2;
   bool lower_is_better = false;
-  std::optional<double> (*value)(const Event& summary) = nullptr;  // from summary.json; nothing: not there
+  std::optional<double> (*value)(const RunSummary& summary) = nullptr;  // empty: the run has none
 };
 
 // The one list of metrics.

@@ -34,7 +34,7 @@ struct PaperRow {
 };
 
 // A table of a paper as data: what it published, and which federations give the same cells here. Its
-// file, recipes/papers/PAPER-TABLE.toml, is specified in docs/formats.md.
+// file, recipes/papers/PAPER-TABLE.toml, is specified in docs/reference/paper-table.md.
 struct PaperTable {
   std::string name;               // "fedtmos:table1"
   std::filesystem::path recipes;  // the folder of recipes

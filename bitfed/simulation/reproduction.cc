@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "bitfed/base/byte_io.h"
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/data/partition/partition.h"
 
 namespace bitfed {
@@ -126,13 +125,10 @@ ExperimentResult run_cell(const PaperTable& table, const ReproductionOptions& op
   });
 }
 
-std::optional<Event> finished_summary(const ReproductionCell& cell) {
-  const fs::path file = cell.folder / "summary.json";
+std::optional<RunSummary> finished_summary(const ReproductionCell& cell) {
   std::error_code code;
-  if (!fs::exists(file, code)) return std::nullopt;
-  Event summary = Event::parse(read_text_file(file), nullptr, /*allow_exceptions=*/false);
-  if (!summary.is_object()) throw input_error("{}: expected a JSON object", file.string());
-  return summary;
+  if (!fs::exists(cell.folder / "summary.json", code)) return std::nullopt;
+  return read_summary(cell.folder);
 }
 
 }  // namespace bitfed

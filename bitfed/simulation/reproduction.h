@@ -39,7 +39,7 @@ ExperimentResult run_cell(const PaperTable& table, const ReproductionOptions& op
                           const ReproductionCell& cell, ExperimentOptions experiment,
                           const EventSink& events);
 
-// summary.json of a finished cell.
-std::optional<Event> finished_summary(const ReproductionCell& cell);
+// The summary of a finished cell; empty: it is not finished.
+std::optional<RunSummary> finished_summary(const ReproductionCell& cell);
 
 }  // namespace bitfed

@@ -15,8 +15,8 @@ namespace {
 
 constexpr size_t kChecksumBytes = 4;
 
-// Of the bytes, and of what they are said to be: the same bytes read as another number of clauses would
-// make other clauses.
+// A checksum of the bytes, the number of clauses and the layout: the same bytes decoded with another count
+// would give other clauses.
 uint32_t checksum(const ClauseLayout& layout, size_t count, std::span<const uint8_t> bytes) {
   std::array<uint8_t, 16> sizes{};
   for (size_t i = 0; i < 8; ++i) {
@@ -28,9 +28,9 @@ uint32_t checksum(const ClauseLayout& layout, size_t count, std::span<const uint
 }
 
 enum class Form {
-  kDemands,   // reduced, and able to match: thermometer by thermometer
-  kNever,     // the reduced form of all clauses that contradict themselves
-  kLiterals,  // not reduced (a server may OR clauses): literal by literal
+  kDemands,   // reduced, and able to match: coded by thermometer
+  kNever,     // the reduced form of every contradictory clause
+  kLiterals,  // not reduced (a server may OR clauses): coded by literal
 };
 
 Form form_of(const ClauseLayout& layout, const uint64_t* clause) {
@@ -40,7 +40,7 @@ Form form_of(const ClauseLayout& layout, const uint64_t* clause) {
   return get_bit(clause, 0) && get_bit(clause, layout.features) ? Form::kNever : Form::kDemands;
 }
 
-// Which of a demand's two bounds are there, as bits.
+// Which of a demand's two bounds are present, as bits.
 constexpr unsigned kAbove = 1;
 constexpr unsigned kBelow = 2;
 constexpr unsigned kBoth = kAbove | kBelow;
@@ -54,7 +54,7 @@ struct BoundContexts {
   AdaptiveBit above;
 };
 
-// Indexed by the feature at which a search splits, and by whether the demand has both bounds.
+// Indexed by the feature at which a binary search splits, and by whether the demand has both bounds.
 struct LevelContexts {
   explicit LevelContexts(size_t size = 0) {
     for (auto& contexts : above) contexts.resize(size);
@@ -71,13 +71,13 @@ struct PositionContexts {
   LevelContexts levels;
 };
 
-// What a thermometer tells those to its right and below, as fields of eight bits that can be added up: that
-// it is demanded at all, from above, from below.
+// The context that a thermometer contributes to its neighbours right and below: three counters of eight bits
+// each that can be summed: any demand, a bound from above, a bound from below.
 constexpr std::array<uint32_t, 4> kTraces = {0, 0x000001 | 0x000100, 0x000001 | 0x010000,
                                              0x000001 | 0x000100 | 0x010000};
-constexpr size_t kTraceSums = 8;  // 2 + 2 + 1 + 1 neighbours at most, and room
+constexpr size_t kTraceSums = 8;  // at most 2 + 2 + 1 + 1 neighbours, rounded up
 
-// How dense a clause has been of late, from 0 to 4096.
+// The recent density of a clause's demands, from 0 to 4096.
 class Density {
  public:
   static constexpr size_t kSteps = 8;
@@ -88,13 +88,13 @@ class Density {
   int32_t value_ = 1024;
 };
 
-// The one description of the bytes, for both directions; see range_coder.h. The writer's values go in, and
-// the coded ones come out, for the writer the same.
+// The description of the bytes for both directions; see range_coder.h. Takes the encoder's values and returns
+// the coded ones; for the encoder they are the same.
 //
-// What a context must pay for itself, in bytes of content a clause on trained machines (MNIST, 10 x 10): none
-// 13.3, the neighbours 10.5, and the density 10.2. Left out: mixing several predictions (10.1, for more
-// work); the other channels of the pixel and neighbouring levels (2 % on CIFAR-10); the pixel's
-// place, the clause's polarity and its class (half a percent, or worse).
+// Bytes of content per clause on trained machines (MNIST, 10 x 10): 13.3 without contexts, 10.5 with the
+// neighbours, 10.2 with the density, too. Not used, because they gain too little: mixing of several
+// predictions (10.1, more computation); the other channels of the pixel and neighbouring levels (2 % on
+// CIFAR-10); the pixel's position, the clause's polarity and its class (0.5 % or worse).
 template <typename Coder>
 class ClauseCoder {
  public:
@@ -112,7 +112,7 @@ class ClauseCoder {
     levels_ = LevelContexts(largest);
   }
 
-  // As its bits after the leading one, after their number. Only the first of them is worth a context.
+  // The number of bits, then the bits after the leading one, of which only the first has a context.
   int32_t weight(int32_t value) {
     const int32_t bits =
         search(static_cast<int32_t>(std::bit_width(static_cast<uint32_t>(value))) - 1, 0, 31, weight_bits_);
@@ -146,8 +146,8 @@ class ClauseCoder {
   }
 
  private:
-  // The pixels around one tell much of it: those to the left and above twice as much as the two beside
-  // the latter. The cells of the row above the first and of the columns at either end stay zero.
+  // Neighbouring pixels predict a pixel well: the left and upper neighbours count twice, the two upper
+  // diagonal ones once. The row above the first and the columns at either end are padding and stay zero.
   void content(uint64_t* clause) {
     Density density;
     const size_t channels = layout_.channels;
@@ -187,8 +187,8 @@ class ClauseCoder {
     return coder_.code(value == kAbove, contexts.above) ? kAbove : kBelow;
   }
 
-  // A number of [first, end), by halves; a context for each place to split at. There is nothing else that
-  // could be read.
+  // A value in [first, end) by binary search, with a context for each split. The decoder cannot get any other
+  // value.
   template <typename Contexts>
   int32_t search(int32_t value, int32_t first, int32_t end, Contexts& contexts) {
     while (end - first > 1) {
@@ -210,14 +210,14 @@ class ClauseCoder {
   AdaptiveBit is_never_;
   std::vector<AdaptiveBit> literals_;
   std::vector<PositionContexts> positions_;
-  std::vector<AdaptiveBit> any_;       // by the neighbours' sum and the density
-  std::vector<BoundContexts> bounds_;  // by the neighbours' sums, from above and from below
+  std::vector<AdaptiveBit> any_;       // by the sum of the neighbours and the density
+  std::vector<BoundContexts> bounds_;  // by the sums of the neighbours, from above and from below
   LevelContexts levels_;
   size_t row_cells_;
-  std::vector<uint32_t> traces_;  // of the clause in hand
+  std::vector<uint32_t> traces_;  // of the current clause
 };
 
-// False where the clause does not have the form that its writer would have chosen.
+// False where the encoder would have chosen another form for the clause.
 bool decode_clause(const ClauseLayout& layout, ClauseCoder<RangeDecoder>& coder, uint64_t* clause) {
   switch (coder.form(Form::kDemands)) {
     case Form::kDemands:
@@ -278,8 +278,8 @@ WeightedClauses decode_clauses(const ClauseLayout& layout, size_t count, std::sp
                         kMaximumWeight);
     }
     if (!decode_clause(layout, coder, clauses.actions.row(row))) {
-      throw input_error("{}: found clause {} literal by literal, expected the short form of a reduced one",
-                        source, row);
+      throw input_error("{}: found clause {} coded by literal, expected the form of a reduced clause", source,
+                        row);
     }
   }
   if (!range.at_end()) {

@@ -12,24 +12,25 @@
 
 namespace bitfed {
 
-// Clauses with their weights as messages carry them: range coded, near their entropy. Any clauses survive
-// the way; reduced ones (see reduce_clauses) are short. docs/formats.md describes the bytes.
+// Clauses and weights as sent in messages: range coded, near their entropy. Lossless for any clauses; reduced
+// ones (see reduce_clauses) are short. docs/reference/messages.md describes the bytes.
 
 struct WeightedClauses {
-  BitMatrix actions;             // a row a clause, a column a literal
-  std::vector<int32_t> weights;  // a clause each; positive
+  BitMatrix actions;             // a row per clause, a column per literal
+  std::vector<int32_t> weights;  // one per clause; positive
 
   bool operator==(const WeightedClauses&) const = default;
 };
 
-// Weights grow by at most one a sample and epoch; more is not a machine's work, and is refused.
+// A weight grows by at most one per sample and epoch; larger weights cannot come from training and are
+// refused.
 inline constexpr int32_t kMaximumWeight = 1 << 24;
 
 Bytes encode_clauses(const ClauseLayout& layout, const WeightedClauses& clauses);
 
-// The inverse, for bytes that came from outside. `count` and the layout come from the recipe, and what is
-// allocated depends on them alone. Accepts exactly what encode_clauses makes of some clauses whose weights
-// are in range; anything else is an input_error that begins with `source`.
+// The inverse, for untrusted bytes. `count` and the layout come from the recipe, and memory depends only on
+// them. Accepts exactly the outputs of encode_clauses for weights in range; anything else is an input_error
+// that begins with `source`.
 WeightedClauses decode_clauses(const ClauseLayout& layout, size_t count, std::span<const uint8_t> bytes,
                                const std::string& source);
 

@@ -6,7 +6,7 @@
 namespace bitfed {
 namespace {
 
-// Writes the strictest demands of `clause` to `reduced`; false where they contradict each other.
+// Writes the strictest literals of `clause` to `reduced`; false where they are contradictory.
 bool keep_strictest(const ClauseLayout& layout, const std::vector<Thermometer>& thermometers,
                     const uint64_t* clause, uint64_t* reduced) {
   for (const Thermometer& thermometer : thermometers) {
@@ -40,6 +40,7 @@ ClauseLayout clause_layout(const PatchShape& shape, const BooleanizerSpec& boole
   return layout;
 }
 
+// The highest included feature and the lowest included negation: the strictest of each kind.
 Demand read_demand(const ClauseLayout& layout, const Thermometer& thermometer, const uint64_t* clause) {
   const auto size = static_cast<int32_t>(thermometer.size);
   Demand demand{-1, size};

@@ -10,18 +10,18 @@
 
 namespace bitfed {
 
-// A run of features each of which implies the one before it: y > 0, y > 1, …; the levels of a colour; the
-// cuts of a table's column. A bit on its own is a run of one.
+// A thermometer code: a run of features each of which implies the one before it: y > 0, y > 1, …; the levels
+// of a colour; the cuts of a table's column. A single bit is a run of one.
 struct Thermometer {
   size_t first = 0;  // feature
   size_t size = 1;
 };
 
-// How the literals of a patch hang together. Literal i is feature i, literal features + i its negation.
+// The dependencies among the literals of a patch. Literal i is feature i, literal features + i its negation.
 struct ClauseLayout {
   size_t features = 0;
-  std::vector<Thermometer> positions;  // of the patch: y, then x, where it can move that way
-  // Of the patch's content: row by row, column by column, `channels` to a pixel.
+  std::vector<Thermometer> positions;  // of the patch: y, then x, for each axis with more than one position
+  // Of the patch's content: by row, column, channel.
   std::vector<Thermometer> content;
   size_t height = 1;
   size_t width = 1;
@@ -32,8 +32,8 @@ struct ClauseLayout {
 
 ClauseLayout clause_layout(const PatchShape& shape, const BooleanizerSpec& booleanizer);
 
-// What a clause asks of one thermometer: feature `above` holds, feature `below` does not. Of several
-// demands the strictest imply the others.
+// What a clause demands of one thermometer: feature `above` is true and feature `below` is false. Of several
+// literals the strictest imply the others.
 struct Demand {
   int32_t above = -1;  // -1: nothing
   int32_t below = 0;   // the thermometer's size: nothing
@@ -51,8 +51,8 @@ inline void write_demand(const ClauseLayout& layout, const Thermometer& thermome
     set_bit(clause, layout.features + thermometer.first + static_cast<size_t>(demand.below));
 }
 
-// Drops the literals that others imply; the clauses match the very same patches. A clause that contradicts
-// itself becomes the one of feature 0 and its negation; an empty one stays empty, and no other becomes it.
+// Drops the literals that others imply; the clauses match the same patches as before. A contradictory clause
+// becomes feature 0 and its negation; an empty clause stays empty, and no other clause becomes empty.
 void reduce_clause(const ClauseLayout& layout, uint64_t* clause);
 void reduce_clauses(const ClauseLayout& layout, BitMatrix* actions);
 

@@ -5,19 +5,19 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kMostSums = 1 << 20;  // of a block and all members
+constexpr size_t kMaxSums = 1 << 20;  // of a block and all members
 
 }  // namespace
 
-// What never changes.
+// The constant part, shared by all threads.
 struct MemberSums::Plan {
   struct Member {
-    size_t index;  // within the model
-    int64_t limit;
+    size_t index;   // within the model
+    int64_t limit;  // sums are clamped to ± this
     CompiledClauses clauses;
   };
-  // Members that look at samples in the same way.
-  struct Alike {
+  // Members with the same booleanizer and patch shape.
+  struct Group {
     BooleanizerSpec booleanizer;
     PatchShape shape;
     std::vector<Member> members;
@@ -26,51 +26,51 @@ struct MemberSums::Plan {
   SampleShape sample;
   size_t class_count = 0;
   size_t block = 1;
-  std::vector<Alike> alike;
+  std::vector<Group> groups;
 };
 
-// What a thread needs to look at samples in one way.
-class MemberSums::Look {
+// The working memory of a thread for one booleanizer and patch shape.
+class MemberSums::Workspace {
  public:
-  Look(const Plan& plan, const Plan::Alike& alike)
+  Workspace(const Plan& plan, const Plan::Group& group)
       : plan_(&plan),
-        alike_(&alike),
-        booleanizer_(make_booleanizer(alike.booleanizer, plan.sample)),
-        images_(block(), alike.shape.height, alike.shape.width, alike.shape.planes),
-        sums_(clauses_of(alike)),
-        exact_(alike.members.size() * block() * plan.class_count) {
-    for (size_t k = 0; k < alike.members.size(); ++k)
-      places_.push_back(exact_.data() + k * block() * plan.class_count);
+        group_(&group),
+        booleanizer_(make_booleanizer(group.booleanizer, plan.sample)),
+        images_(block(), group.shape.height, group.shape.width, group.shape.planes),
+        sums_(clauses_of(group)),
+        exact_(group.members.size() * block() * plan.class_count) {
+    for (size_t k = 0; k < group.members.size(); ++k)
+      outputs_.push_back(exact_.data() + k * block() * plan.class_count);
   }
 
-  // A convolutional machine takes one image after the other.
-  size_t block() const { return alike_->shape.is_flat() ? plan_->block : 1; }
+  // A convolutional machine processes one image at a time.
+  size_t block() const { return group_->shape.is_flat() ? plan_->block : 1; }
 
   void fill(const Samples& samples, float* sums, size_t stride) {
     booleanizer_->fill(samples, &images_);
-    sums_.fill(images_, places_);
-    for (size_t k = 0; k < places_.size(); ++k) {
-      const Plan::Member& member = alike_->members[k];
+    sums_.fill(images_, outputs_);
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+      const Plan::Member& member = group_->members[k];
       float* out = sums + member.index * stride;
       for (size_t i = 0; i < samples.count * plan_->class_count; ++i)
-        out[i] = static_cast<float>(std::clamp(places_[k][i], -member.limit, member.limit));
+        out[i] = static_cast<float>(std::clamp(outputs_[k][i], -member.limit, member.limit));
     }
   }
 
  private:
-  static std::vector<const CompiledClauses*> clauses_of(const Plan::Alike& alike) {
+  static std::vector<const CompiledClauses*> clauses_of(const Plan::Group& group) {
     std::vector<const CompiledClauses*> all;
-    for (const Plan::Member& member : alike.members) all.push_back(&member.clauses);
+    for (const Plan::Member& member : group.members) all.push_back(&member.clauses);
     return all;
   }
 
   const Plan* plan_;
-  const Plan::Alike* alike_;
+  const Plan::Group* group_;
   std::unique_ptr<Booleanizer> booleanizer_;
   BitImages images_;
   ClauseSums sums_;
-  std::vector<int64_t> exact_;
-  std::vector<int64_t*> places_;  // within exact_, of each member
+  std::vector<int64_t> exact_;     // unclamped sums, [member][sample][class]
+  std::vector<int64_t*> outputs_;  // within exact_, of each member
 };
 
 std::shared_ptr<const MemberSums::Plan> MemberSums::make_plan(const std::vector<TsetlinMember>& members,
@@ -80,15 +80,16 @@ std::shared_ptr<const MemberSums::Plan> MemberSums::make_plan(const std::vector<
   plan->class_count = class_count;
   for (size_t i = 0; i < members.size(); ++i) {
     const TsetlinMember& member = members[i];
-    auto alike = std::find_if(plan->alike.begin(), plan->alike.end(), [&](const Plan::Alike& other) {
+    auto group = std::find_if(plan->groups.begin(), plan->groups.end(), [&](const Plan::Group& other) {
       return other.booleanizer == member.booleanizer && other.shape == member.shape;
     });
-    if (alike == plan->alike.end()) alike = plan->alike.insert(alike, {member.booleanizer, member.shape, {}});
+    if (group == plan->groups.end())
+      group = plan->groups.insert(group, {member.booleanizer, member.shape, {}});
     const int64_t limit = member.clamp > 0 ? member.clamp : INT64_MAX;
-    alike->members.push_back({i, limit, CompiledClauses(member, class_count)});
-    // Flat machines take as many samples as there are bits in a block at the price of one.
+    group->members.push_back({i, limit, CompiledClauses(member, class_count)});
+    // Flat machines match a block of samples, one per bit, in the time of one sample.
     if (member.shape.is_flat())
-      plan->block = std::clamp<size_t>(kMostSums / (members.size() * class_count), 1, FlatLiterals::kSamples);
+      plan->block = std::clamp<size_t>(kMaxSums / (members.size() * class_count), 1, FlatLiterals::kSamples);
   }
   return plan;
 }
@@ -97,7 +98,7 @@ MemberSums::MemberSums(const std::vector<TsetlinMember>& members, size_t class_c
     : MemberSums(make_plan(members, class_count)) {}
 
 MemberSums::MemberSums(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {
-  for (const Plan::Alike& alike : plan_->alike) looks_.emplace_back(*plan_, alike);
+  for (const Plan::Group& group : plan_->groups) workspaces_.emplace_back(*plan_, group);
 }
 
 MemberSums::~MemberSums() = default;
@@ -112,10 +113,10 @@ size_t MemberSums::block() const {
 }
 
 void MemberSums::fill(const Samples& samples, float* sums, size_t stride) {
-  for (Look& look : looks_) {
-    for (size_t first = 0; first < samples.count; first += look.block()) {
-      const size_t count = std::min(look.block(), samples.count - first);
-      look.fill(samples.part(plan_->sample, first, count), sums + first * plan_->class_count, stride);
+  for (Workspace& workspace : workspaces_) {
+    for (size_t first = 0; first < samples.count; first += workspace.block()) {
+      const size_t count = std::min(workspace.block(), samples.count - first);
+      workspace.fill(samples.part(plan_->sample, first, count), sums + first * plan_->class_count, stride);
     }
   }
 }

@@ -8,33 +8,33 @@
 
 namespace bitfed {
 
-// The clamped class sums of all members of a model, from raw samples. Each distinct booleanizing and patch
-// shape is done once for all the members that share it. One per thread, used again and again: all memory is
-// taken when it is made.
+// The clamped class sums of all members of a model, from raw samples. Each distinct pair of booleanizer and
+// patch shape is computed once for all members that share it. Reusable but not thread-safe: one per thread.
+// All memory is allocated on construction.
 class MemberSums {
  public:
-  // The members take samples of the same shape and go together with their booleanizers.
+  // The members must take samples of the same shape, and fit their booleanizers.
   MemberSums(const std::vector<TsetlinMember>& members, size_t class_count);
   ~MemberSums();
   MemberSums(MemberSums&&) noexcept;
 
-  // One for one more thread, which shares the clauses; may be asked for while this is used.
+  // One for another thread; shares the clauses. May be called while this one is used.
   MemberSums another() const { return MemberSums(plan_); }
 
   const SampleShape& shape() const;
-  size_t block() const;  // samples that are quickest together
+  size_t block() const;  // the number of samples per call that is fastest
 
-  // Of member m from sums + m * stride on: [sample][class].
+  // Writes the sums of member m, [sample][class], to sums + m * stride.
   void fill(const Samples& samples, float* sums, size_t stride);
 
  private:
   struct Plan;
-  class Look;
+  class Workspace;
   explicit MemberSums(std::shared_ptr<const Plan> plan);
   static std::shared_ptr<const Plan> make_plan(const std::vector<TsetlinMember>& members, size_t class_count);
 
   std::shared_ptr<const Plan> plan_;
-  std::vector<Look> looks_;
+  std::vector<Workspace> workspaces_;  // one per pair of booleanizer and patch shape
 };
 
 }  // namespace bitfed

@@ -13,7 +13,7 @@ namespace bitfed {
 void pack_actions(const BitMatrix& actions, const std::string& name, std::vector<uint64_t> shape,
                   State* state);
 
-// The inverse, for a tensor that came from outside: bits past the last literal must be zero.
+// The inverse, for an untrusted tensor: bits beyond the last literal must be zero.
 BitMatrix unpack_actions(const State& state, const std::string& name, std::vector<uint64_t> shape,
                          size_t literals);
 

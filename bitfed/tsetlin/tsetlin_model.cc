@@ -11,20 +11,21 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kMostBitmapBytes = size_t{1} << 30;
+constexpr size_t kMaxBitmapBytes = size_t{1} << 30;
 
-// Adds to `scores` those of one member, from its sums.
+// Adds the scores of one member, from its sums, to `scores`.
 void add_scores(float scale, std::span<const float> sums, float* scores) {
   if (scale == 0 && !sums.empty()) {
-    const auto [least, most] = std::minmax_element(sums.begin(), sums.end());
-    scale = std::max(1.0f, *most - *least);
+    const auto [min, max] = std::minmax_element(sums.begin(), sums.end());
+    scale = std::max(1.0f, *max - *min);
   }
   for (size_t i = 0; i < sums.size(); ++i) scores[i] += sums[i] / scale;
 }
 
 class TsetlinPredictor : public Predictor {
  public:
-  // Where some scale is 0 the samples of a call go together, and predicting takes memory for their sums.
+  // Where some scale is 0, the samples of a call form one block, and predicting allocates memory for their
+  // sums.
   TsetlinPredictor(MemberSums member_sums, std::vector<float> scales, size_t class_count)
       : Predictor(
             member_sums.shape(), class_count,
@@ -52,12 +53,12 @@ class TsetlinPredictor : public Predictor {
   std::vector<float> sums_;  // [member][sample][class]
 };
 
-// A file of a few bytes must not ask for more memory than there is.
+// A file of a few bytes must not make the program allocate gigabytes.
 void check_size(const PatchShape& shape, const std::string& name) {
   const size_t bytes = (shape.literals() + 1) * blocks_for(shape.patches()) * kBlockWords * sizeof(uint64_t);
-  if (bytes > kMostBitmapBytes) {
-    throw input_error("{}: {} literals at {} places take {} bytes, expected at most {}", name,
-                      shape.literals(), shape.patches(), bytes, kMostBitmapBytes);
+  if (bytes > kMaxBitmapBytes) {
+    throw input_error("{}: {} literals at {} patches take {} bytes, expected at most {}", name,
+                      shape.literals(), shape.patches(), bytes, kMaxBitmapBytes);
   }
 }
 
@@ -67,7 +68,7 @@ void check_member(const TsetlinMember& member, const Dataset& dataset) {
   const size_t planes = plane_count(member.booleanizer, dataset);
   const PatchShape& shape = member.shape;
   if (height != shape.height || width != shape.width || planes != shape.planes) {
-    throw input_error("{}: samples of {} x {} with {} bits a place, but the model takes {} x {} with {}",
+    throw input_error("{}: samples of {} x {} with {} bits per pixel, but the model takes {} x {} with {}",
                       dataset.name, height, width, planes, shape.height, shape.width, shape.planes);
   }
   check_size(shape, dataset.name);

@@ -12,32 +12,32 @@
 
 namespace bitfed {
 
-// One machine of a model as it predicts: per class, clauses with their signed weights. An empty clause
-// is silent; a clause fires if all its literals hold in at least one patch. The class's sum is
-// bias + the weights of the clauses that fire, clamped to ±clamp (0: not clamped), and its score
-// sum / scale. Everything but the last division is exact in integers. A scale of 0 stands for the span
-// (largest - smallest sum) over all samples and classes predicted together, as in the FedTMOS paper.
+// One machine of a model in prediction: per class, clauses with signed weights. A clause fires if all its
+// literals hold in at least one patch; an empty clause never fires. A class's sum is bias + the weights of
+// its firing clauses, clamped to ±clamp (0: not clamped), and its score is sum / scale. All but the last
+// division is exact integer arithmetic. A scale of 0 means the span (largest - smallest sum) over all samples
+// and classes predicted together, as in the FedTMOS paper.
 struct TsetlinMember {
   BooleanizerSpec booleanizer;
   PatchShape shape;
-  size_t clauses = 0;            // a class; rows of unused clauses are empty with weight 0
-  BitMatrix actions;             // row class * clauses + clause, a column a literal: 1 = included
-  std::vector<int32_t> weights;  // the same rows; negative: votes against
-  std::vector<int32_t> bias;     // a class
+  size_t clauses = 0;            // per class; rows of unused clauses are empty with weight 0
+  BitMatrix actions;             // row class * clauses + clause, a column per literal: 1 = included
+  std::vector<int32_t> weights;  // per row; negative: votes against the class
+  std::vector<int32_t> bias;     // per class
   int32_t clamp = 0;
   float scale = 1;
 };
 
-// The member that a machine in training would be as it stands: clamped to ±T, scaled by T.
+// The current state of a machine in training as a member: clamped to ±T, scaled by T.
 TsetlinMember member_of(const TsetlinMachine& machine, const BooleanizerSpec& booleanizer);
 
-// Literals that clauses of some weight demand, all together.
+// The total number of literals in clauses with a nonzero weight.
 uint64_t included_literals(const TsetlinMember& member);
 
-// What the member takes for a sample.
+// The shape of the samples that the member takes.
 SampleShape member_input(const TsetlinMember& member);
 
-// A sum of machines: a plain one, a composite of specialists, or what a server made of many clients.
+// A sum of machines: a single one, a composite of specialists, or the aggregate of many clients.
 class TsetlinModel : public Model {
  public:
   TsetlinModel(size_t class_count, std::vector<TsetlinMember> members)
@@ -58,10 +58,10 @@ class TsetlinModel : public Model {
   std::vector<TsetlinMember> members_;
 };
 
-// The seconds of a sample that each member takes by itself, measured just now.
+// Measures the seconds per sample of each member alone.
 std::vector<double> measure_members(const TsetlinModel& model);
 
-// The inverse of state(); trusts nothing.
+// The inverse of state(), for untrusted input.
 std::unique_ptr<TsetlinModel> tsetlin_model_from_state(const State& state, std::string_view source);
 
 }  // namespace bitfed

@@ -1,4 +1,4 @@
-// The written form of a TsetlinModel; docs/formats.md specifies it.
+// A TsetlinModel as a State; docs/reference/model-file.md specifies it.
 
 #include <cmath>
 #include <limits>
@@ -18,8 +18,8 @@ std::string prefix(size_t member) {
 }
 
 PatchShape shape_from_json(const nlohmann::json& json, std::string_view source) {
-  const auto length = [&](const char* name, int64_t most) {
-    return static_cast<size_t>(json_integer(json, name, 1, most, source));
+  const auto length = [&](const char* name, int64_t max) {
+    return static_cast<size_t>(json_integer(json, name, 1, max, source));
   };
   PatchShape shape;
   shape.height = length("height", 4096);

@@ -13,12 +13,13 @@ namespace {
 
 constexpr int64_t kMaximumWidth = 65535;
 
-std::string layer_name(size_t layer) {
-  return fmt::format("layers.{}", layer);
-}
-
-std::string tensor_name(size_t layer, const char* what) {
-  return fmt::format("{}.{}", layer_name(layer), what);
+// The names of the dense layers, as their tensors' names begin.
+std::vector<std::string> layer_names(const MlpShape& shape) {
+  std::vector<std::string> names;
+  for (const LayerRecord& record : describe_mlp(shape).layers) {
+    if (record.kind == LayerKind::kDense) names.push_back(record.name);
+  }
+  return names;
 }
 
 std::vector<float> finite_numbers(const nlohmann::json& object, const char* name, size_t count,
@@ -105,6 +106,7 @@ void MlpModel::check_fits(const Dataset& dataset) const {
 
 State MlpModel::state() const {
   State state;
+  const std::vector<std::string> names = layer_names(shape());
   for (size_t i = 0; i < mlp_->layers.size(); ++i) {
     const DeployedMlp::Layer& layer = mlp_->layers[i];
     const uint64_t in = layer.weights.rows;
@@ -114,12 +116,12 @@ State MlpModel::state() const {
       weights.insert(weights.end(), layer.weights.row(row), layer.weights.row(row) + out);
     if (shape().binary) {
       const std::vector<uint8_t> bits = pack_signs(weights);
-      state.add(tensor_name(i, "weights"), {bits.size()}, bits);
+      state.add(names[i] + ".weights", {bits.size()}, bits);
     } else {
-      state.add(tensor_name(i, "weights"), {in, out}, weights);
+      state.add(names[i] + ".weights", {in, out}, weights);
     }
-    state.add(tensor_name(i, "factor"), {out}, std::span<const float>(layer.factor.data(), out));
-    state.add(tensor_name(i, "shift"), {out}, std::span<const float>(layer.shift.data(), out));
+    state.add(names[i] + ".factor", {out}, std::span<const float>(layer.factor.data(), out));
+    state.add(names[i] + ".shift", {out}, std::span<const float>(layer.shift.data(), out));
   }
   state.metadata["bitfed.format"] = "1";
   state.metadata["bitfed.kind"] = "mlp";
@@ -131,27 +133,9 @@ State MlpModel::state() const {
   return state;
 }
 
-std::vector<MlpLayerCosts> MlpModel::layer_costs() const {
-  std::vector<MlpLayerCosts> all;
-  for (size_t i = 0; i < shape().layers(); ++i) {
-    MlpLayerCosts layer{.name = layer_name(i), .inputs = shape().widths[i], .outputs = shape().widths[i + 1]};
-    const uint64_t weights = uint64_t{layer.inputs} * layer.outputs;
-    layer.bits_per_weight = shape().binary ? 1 : 8 * sizeof(float);
-    layer.weight_bytes = (weights * layer.bits_per_weight + 7) / 8;
-    layer.norm_bytes = uint64_t{layer.outputs} * 2 * sizeof(float);
-    // The first layer adds real inputs with their signs: an addition a weight; the others count bits.
-    if (!shape().binary) layer.flops = 2 * weights;
-    if (shape().binary && i == 0) layer.flops = weights;
-    if (shape().binary && i > 0) layer.binary_ops = weights;
-    layer.flops += uint64_t{2} * layer.outputs;
-    all.push_back(std::move(layer));
-  }
-  return all;
-}
-
 ModelCosts MlpModel::costs() const {
   ModelCosts costs;
-  for (const MlpLayerCosts& layer : layer_costs()) {
+  for (const LayerCosts& layer : layer_costs()) {
     costs.bytes += layer.weight_bytes + layer.norm_bytes;
     costs.flops += layer.flops;
     costs.binary_ops += layer.binary_ops;
@@ -177,17 +161,18 @@ std::unique_ptr<MlpModel> mlp_model_from_state(const State& state, std::string_v
     check_finite(more, name, source);
     all->insert(all->end(), more.begin(), more.end());
   };
+  const std::vector<std::string> names = layer_names(shape);
   for (size_t i = 0; i < shape.layers(); ++i) {
     const uint64_t in = shape.widths[i];
     const uint64_t out = shape.widths[i + 1];
-    const std::string name = tensor_name(i, "weights");
+    const std::string name = names[i] + ".weights";
     if (shape.binary) {
       append(&weights, unpack_signs(state.values<uint8_t>(name, {(in * out + 7) / 8}), in * out, name), name);
     } else {
       append(&weights, state.values<float>(name, {in, out}), name);
     }
-    append(&factors, state.values<float>(tensor_name(i, "factor"), {out}), tensor_name(i, "factor"));
-    append(&shifts, state.values<float>(tensor_name(i, "shift"), {out}), tensor_name(i, "shift"));
+    append(&factors, state.values<float>(names[i] + ".factor", {out}), names[i] + ".factor");
+    append(&shifts, state.values<float>(names[i] + ".shift", {out}), names[i] + ".shift");
   }
   make_layers(weights, factors, shifts, &mlp);
   return std::unique_ptr<MlpModel>(new MlpModel(std::move(mlp)));

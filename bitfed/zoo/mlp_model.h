@@ -7,21 +7,11 @@
 
 #include "bitfed/model/model.h"
 #include "bitfed/nn/mlp/mlp.h"
+#include "bitfed/zoo/architectures/mlp.h"
 #include "bitfed/zoo/mlp_predictor.h"
+#include "bitfed/zoo/network_tensors.h"
 
 namespace bitfed {
-
-// One layer of a deployed perceptron and what it takes in a prediction.
-struct MlpLayerCosts {
-  std::string name;  // as the tensors' names begin
-  uint32_t inputs = 0;
-  uint32_t outputs = 0;
-  uint32_t bits_per_weight = 1;
-  uint64_t weight_bytes = 0;
-  uint64_t norm_bytes = 0;  // of the folded batch norm
-  uint64_t binary_ops = 0;
-  uint64_t flops = 0;
-};
 
 // A perceptron as it is deployed: weights of one bit (or real ones), batch norm folded into a factor and a
 // shift for every unit. Sums of signs are exact integers, and the first layer adds its inputs with their
@@ -37,8 +27,8 @@ class MlpModel : public Model {
   std::unique_ptr<Predictor> predictor() const override { return std::make_unique<MlpPredictor>(mlp_); }
   State state() const override;
   ModelCosts costs() const override;  // the sum over the layers
-  std::vector<MlpLayerCosts> layer_costs() const;
-  // Seconds of each of these, measured just now.
+  std::vector<LayerCosts> layer_costs() const { return bitfed::layer_costs(describe_mlp(shape())); }
+  // Seconds of each of these, measured now.
   std::vector<double> measure_layers() const { return MlpPredictor(mlp_).measure_layers(); }
 
  private:

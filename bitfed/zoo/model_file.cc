@@ -2,8 +2,8 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/model/json_fields.h"
-#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
+#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/zoo/network_model.h"
 #include "bitfed/zoo/zoo.h"
 
@@ -23,7 +23,8 @@ ModelFile model_file_of(const State& state, const std::string& source) {
     file.data = data->second;
   if (const auto names = state.metadata.find("bitfed.class_names"); names != state.metadata.end()) {
     for (const nlohmann::json& entry : parse_json(names->second, source)) {
-      if (!entry.is_string()) throw input_error("{}: metadata 'bitfed.class_names': expected texts", source);
+      if (!entry.is_string())
+        throw input_error("{}: metadata 'bitfed.class_names': expected strings", source);
       file.class_names.push_back(entry.get<std::string>());
     }
     if (file.class_names.size() != file.model->class_count()) {

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "bitfed/data/samples.h"
 #include "bitfed/model/model.h"
-#include "bitfed/tsetlin/tsetlin_model.h"
 
 namespace bitfed {
 

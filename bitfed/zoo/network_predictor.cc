@@ -5,12 +5,15 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kMostBatch = 64;
-constexpr size_t kMostFloats = size_t{1} << 21;  // of a layer: a small file may claim large images
+constexpr size_t kMaxBatch = 64;
+constexpr size_t kMaxFloats = size_t{1} << 21;  // of a layer: a small file may claim large images
 
 size_t batch_of(const NetworkSpec& spec) {
-  const size_t floats = size_t{spec.height} * spec.image_width * padded(spec.width);
-  return std::clamp<size_t>(kMostFloats / floats, 1, kMostBatch);
+  size_t floats = 1;
+  for_each_record(architecture_of(spec).layers, [&](const LayerRecord& record) {
+    floats = std::max<size_t>(floats, record.out.pixels() * padded(record.out.channels));
+  });
+  return std::clamp<size_t>(kMaxFloats / floats, 1, kMaxBatch);
 }
 
 SampleShape image_shape(const NetworkSpec& spec) {
@@ -32,36 +35,36 @@ class PackedPredictor : public Predictor {
   }
 
   std::shared_ptr<const PackedNetwork> network_;
-  PackedNetwork::Workspace workspace_;
+  PackedWorkspace workspace_;
 };
 
 class LayersPredictor : public Predictor {
  public:
-  struct Numbers {
+  struct Trained {
     NetworkSpec spec;
     NetworkParameters parameters;
   };
 
-  explicit LayersPredictor(std::shared_ptr<const Numbers> numbers)
-      : Predictor(image_shape(numbers->spec), numbers->spec.classes, batch_of(numbers->spec)),
-        numbers_(std::move(numbers)),
-        network_(make_network(numbers_->spec, block(), RandomStream({.purpose = "prediction"}))) {
-    assign_parameters(numbers_->parameters, &network_);
+  explicit LayersPredictor(std::shared_ptr<const Trained> trained)
+      : Predictor(image_shape(trained->spec), trained->spec.classes, batch_of(trained->spec)),
+        trained_(std::move(trained)),
+        network_(make_network(trained_->spec, block(), RandomStream({.purpose = "prediction"}))) {
+    assign_parameters(trained_->parameters, &network_);
   }
 
-  std::unique_ptr<Predictor> another() const override { return std::make_unique<LayersPredictor>(numbers_); }
+  std::unique_ptr<Predictor> another() const override { return std::make_unique<LayersPredictor>(trained_); }
 
  private:
   void predict_block(const Samples& samples, float* scores) override {
     const size_t bytes = shape().count();
     for (size_t i = 0; i < samples.count; ++i)
-      load_image(numbers_->spec, {samples.pixels + i * bytes, bytes}, i, &network_);
+      load_image(trained_->spec, {samples.pixels + i * bytes, bytes}, i, &network_);
     network_.predict(samples.count);
     for (size_t i = 0; i < samples.count; ++i)
       std::copy_n(network_.logits(i), class_count(), scores + i * class_count());
   }
 
-  std::shared_ptr<const Numbers> numbers_;
+  std::shared_ptr<const Trained> trained_;
   Network network_;
 };
 
@@ -75,7 +78,7 @@ std::unique_ptr<Predictor> make_packed_predictor(const NetworkSpec& spec,
 std::unique_ptr<Predictor> make_layers_predictor(const NetworkSpec& spec,
                                                  const NetworkParameters& parameters) {
   return std::make_unique<LayersPredictor>(
-      std::make_shared<const LayersPredictor::Numbers>(LayersPredictor::Numbers{spec, parameters}));
+      std::make_shared<const LayersPredictor::Trained>(LayersPredictor::Trained{spec, parameters}));
 }
 
 }  // namespace bitfed

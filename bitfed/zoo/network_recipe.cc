@@ -1,28 +1,19 @@
-#include <map>
-
+#include "bitfed/zoo/network_recipe.h"
 #include "bitfed/base/error.h"
-#include "bitfed/zoo/network_zoo.h"
+#include "bitfed/zoo/architectures/architectures.h"
 
 // Apart from the networks themselves: a deployed one reads no recipes.
 namespace bitfed {
 namespace {
 
-struct PixelStatistics {
-  std::vector<float> mean, deviation;
-};
-
-// Of the training sets; CIFAR's are ImageNet's, as the papers take them. Others: the middle of the range.
-PixelStatistics pixel_statistics(const Dataset& prototype) {
-  static const std::map<std::string, PixelStatistics> kKnown = {
-      {"mnist", {{0.1307f}, {0.3081f}}},
-      {"fashion-mnist", {{0.2860f}, {0.3530f}}},
-      {"svhn", {{0.4496f, 0.4496f, 0.4496f}, {0.1995f, 0.1995f, 0.1995f}}},
-      {"cifar10", {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}}},
-      {"cifar100", {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}}},
-  };
-  const auto found = kKnown.find(prototype.name);
-  if (found != kKnown.end() && found->second.mean.size() == prototype.channels) return found->second;
-  return {std::vector<float>(prototype.channels, 0.5f), std::vector<float>(prototype.channels, 0.5f)};
+void check_pixel_statistics(const Config& data, const Dataset& prototype) {
+  const size_t channels = prototype.channels;
+  if (prototype.pixel_mean.size() == channels && prototype.pixel_std.size() == channels) return;
+  throw input_error(
+      "{}: missing for the images of '{}', expected pixel_mean and pixel_std in [data], one value per "
+      "channel ({}); "
+      "bitfed data info prints them",
+      data.where("pixel_mean"), prototype.name, channels);
 }
 
 // Real networks take no signs, and their recipes need not say how.
@@ -35,27 +26,41 @@ void read_deployment(const Config& model, NetworkSpec* spec) {
   }
 }
 
+void check_layers(const Config& model, const NetworkSpec& spec) {
+  try {
+    architecture_of(spec);
+  } catch (const Error& error) {
+    throw input_error("{}: {}", model.where(spec.name == "custom" ? "layers" : "name"), error.what());
+  }
+}
+
 }  // namespace
 
 NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool binary) {
   const Config model = recipe.section("model");
+  const std::vector<std::string> names = architecture_names();
   NetworkSpec spec;
-  spec.name = model.choice("name", network_names()[0], network_names());
+  spec.name = model.choice("name", names[0], names);
+  const ArchitectureEntry& entry = *find_architecture(spec.name);
   spec.binary = binary;
-  spec.width = static_cast<uint32_t>(model.integer("width", spec.name == "cnn4" ? 32 : 64, 1, 256));
-  if (binary && spec.width % kLanes != 0) {
-    throw input_error("{}: found {}, expected a multiple of {} for a binary network", model.where("width"),
-                      spec.width, kLanes);
+  if (entry.default_width == 0) {
+    spec.layers = model.texts("layers");
+  } else {
+    spec.width = static_cast<uint32_t>(model.integer("width", entry.default_width, 1, 256));
+    if (binary && spec.width % kLanes != 0) {
+      throw input_error("{}: found {}, expected a multiple of {} for a binary network", model.where("width"),
+                        spec.width, kLanes);
+    }
   }
   read_deployment(model, &spec);
   if (prototype.is_table()) {
     throw input_error("{}: '{}' is a table, and {} needs images", model.where("name"), prototype.name,
                       spec.name);
   }
-  const uint32_t least = least_side(spec.name);
-  if (prototype.height < least || prototype.width < least) {
+  const uint32_t min_side = entry.min_side;
+  if (prototype.height < min_side || prototype.width < min_side) {
     throw input_error("{}: images of {} x {}, expected at least {} x {} for the pools of {}",
-                      model.where("name"), prototype.height, prototype.width, least, least, spec.name);
+                      model.where("name"), prototype.height, prototype.width, min_side, min_side, spec.name);
   }
   if (prototype.height > 256 || prototype.width > 256) {
     throw input_error("{}: images of {} x {}, expected at most 256 x 256", model.where("name"),
@@ -65,9 +70,10 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool bi
   spec.image_width = static_cast<uint32_t>(prototype.width);
   spec.channels = static_cast<uint32_t>(prototype.channels);
   spec.classes = static_cast<uint32_t>(prototype.class_count());
-  const PixelStatistics statistics = pixel_statistics(prototype);
-  spec.mean = statistics.mean;
-  spec.deviation = statistics.deviation;
+  check_pixel_statistics(recipe.section("data"), prototype);
+  spec.mean = prototype.pixel_mean;
+  spec.deviation = prototype.pixel_std;
+  check_layers(model, spec);
   return spec;
 }
 

@@ -1,24 +1,25 @@
 #include "bitfed/zoo/zoo.h"
 
 #include "bitfed/base/error.h"
-#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
+#include "bitfed/zoo/architectures/architectures.h"
+#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/zoo/network_model.h"
 
 namespace bitfed {
 
 const std::vector<ModelEntry>& models() {
-  static const std::vector<ModelEntry> kModels = {
-      {"tm", "flat Tsetlin machine: clauses over the whole sample; for tables and small images"},
-      {"ctm", "convolutional Tsetlin machine: clauses over patches and their positions"},
-      {"ctm-composite",
-       "several convolutional machines, each with its own booleanizing and patch, voting together"},
-      {"mlp", "multilayer perceptron with batch norm, weights and activations of one bit; for tables"},
-      {"cnn4",
-       "four 3 x 3 convolutions with batch norm and pooling, and a dense layer; binary or real, for images"},
-      {"resnet10", "residual network of four blocks for small images, binary or real"},
-      {"resnet18", "residual network of eight blocks for small images, binary or real"},
-  };
+  static const std::vector<ModelEntry> kModels = [] {
+    std::vector<ModelEntry> all = {
+        {"tm", "flat Tsetlin machine: clauses over the whole sample; for tables and small images"},
+        {"ctm", "convolutional Tsetlin machine: clauses over patches and their positions"},
+        {"ctm-composite",
+         "several convolutional machines, each with its own booleanizing and patch, voting together"},
+        {"mlp", "multilayer perceptron with batch norm, weights and activations of one bit; for tables"},
+    };
+    for (const ArchitectureEntry& entry : architectures()) all.push_back({entry.name, entry.description});
+    return all;
+  }();
   return kModels;
 }
 

@@ -133,7 +133,7 @@ TEST(CreateFolders, FileInTheWayIsAFailure) {
   write_file_atomically(folder / "file", "text");
   for (const char* name : {"file", "file/a/b"}) {
     EXPECT_THAT(error_text([&] { create_folders(folder / name); }, kFailure),
-                HasSubstr((folder / name).string() + ": the folder cannot be made"));
+                HasSubstr((folder / name).string() + ": the folder cannot be created"));
   }
 }
 

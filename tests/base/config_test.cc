@@ -17,6 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 constexpr const char* kRecipe = R"(name = "test"
 seed = 7
@@ -60,8 +61,8 @@ TEST(Config, ReadsArraysOfNumbersAndTexts) {
   EXPECT_EQ(error_text([&] { config.numbers("figures", {}, 0, 2); }),
             "recipe.toml: line 1: figures: found 2.5, expected an array of numbers from 0 to 2");
   EXPECT_EQ(error_text([&] { config.texts("figures"); }),
-            "recipe.toml: line 1: figures: found 1, expected an array of texts in quotes");
-  EXPECT_THAT(error_text([&] { recipe("notes = 'a'").texts("notes"); }), HasSubstr("found the text 'a'"));
+            "recipe.toml: line 1: figures: found 1, expected an array of strings in quotes");
+  EXPECT_THAT(error_text([&] { recipe("notes = 'a'").texts("notes"); }), HasSubstr("found the string 'a'"));
 }
 
 TEST(Config, GivenIsTheSameTextForTheSameValues) {
@@ -96,9 +97,10 @@ TEST(Config, WrongTypesNameLineKeyFoundAndExpected) {
   const Config config = recipe();
   const Config model = config.section("model");
   EXPECT_EQ(error_text([&] { config.text("seed", ""); }),
-            "recipe.toml: line 2: seed: found 7, expected a text in quotes");
-  EXPECT_EQ(error_text([&] { config.integer("name", 0); }),
-            "recipe.toml: line 1: name: found the text 'test', expected a whole number from 0 to 2147483647");
+            "recipe.toml: line 2: seed: found 7, expected a string in quotes");
+  EXPECT_EQ(
+      error_text([&] { config.integer("name", 0); }),
+      "recipe.toml: line 1: name: found the string 'test', expected a whole number from 0 to 2147483647");
   EXPECT_EQ(error_text([&] { model.integer("rate", 0, 0, 9); }),
             "recipe.toml: line 5: model.rate: found 0.5, expected a whole number from 0 to 9");
   EXPECT_EQ(error_text([&] { model.number("fast", 0, 0, 1); }),
@@ -106,7 +108,7 @@ TEST(Config, WrongTypesNameLineKeyFoundAndExpected) {
   EXPECT_EQ(error_text([&] { model.flag("clauses", true); }),
             "recipe.toml: line 4: model.clauses: found 200, expected true or false");
   EXPECT_EQ(error_text([&] { config.text("model", ""); }),
-            "recipe.toml: line 3: model: found a table, expected a text in quotes");
+            "recipe.toml: line 3: model: found a table, expected a string in quotes");
   EXPECT_EQ(error_text([&] { model.integer("patch", 0); }),
             "recipe.toml: line 7: model.patch: found an array, expected a whole number from 0 to 2147483647");
   EXPECT_EQ(error_text([&] { model.integers("clauses", {}, 0, 9); }),
@@ -142,7 +144,7 @@ TEST(Config, ChoiceAndRequiredText) {
   EXPECT_EQ(error_text([&] { config.section("data").section("partition").choice("kind", "iid", kinds); }),
             "recipe.toml: line 9: data.partition.kind: found 'dirichlet', expected one of: iid, column");
   EXPECT_EQ(error_text([&] { config.section("data").required_text("name"); }),
-            "recipe.toml: data.name: missing, expected a text in quotes");
+            "recipe.toml: data.name: missing, expected a string in quotes");
 }
 
 TEST(Config, SyntaxErrorsNameTheLine) {
@@ -240,7 +242,7 @@ TEST(Config, ErrorsOfOverridesNameTheOption) {
   config.set("data.partition", "{ kid = \"iid\" }");
   config.set("modle.clauses", "3");
   EXPECT_EQ(error_text([&] { config.integer("seed", 0, 0, 9); }),
-            "--set seed: found the text 'many', expected a whole number from 0 to 9");
+            "--set seed: found the string 'many', expected a whole number from 0 to 9");
   config.text("name", "");
   config.section("data").section("partition").text("kind", "");
   config.section("model");
@@ -251,6 +253,126 @@ TEST(Config, ErrorsOfOverridesNameTheOption) {
   other.section("model");
   EXPECT_EQ(error_text([&] { other.reject_unknown_keys(); }),
             "--set modle: unknown key (did you mean 'model'?)");
+}
+
+// A recipe for one method and model, read as if for another that shares only `server_models`.
+Config replaced_recipe() {
+  return recipe(R"([method]
+name = "fedtmos"
+server_models = 4
+clusters = 30
+[model]
+name = "ctm"
+patch = [5, 5]
+[[model.member]]
+clauses = 10
+[data]
+file = "table.csv"
+partition = { kind = "dirichlet", alpha = 0.1 }
+)");
+}
+
+void read_replaced(const Config& config) {
+  config.section("method").text("name", "");
+  config.section("method").number("server_models", 3, 1, 9);
+  config.section("model").text("name", "");
+  config.section("data").has("name");
+  config.section("data").has("file");
+  config.section("data").section("partition").text("kind", "");
+}
+
+TEST(Config, KeysOfWhatAnOverrideReplacedAreDropped) {
+  Config config = replaced_recipe();
+  config.set("method.name", "fedtm-bank");
+  config.set("model.name", "cnn4");
+  config.set("data.partition.kind", "iid");
+  read_replaced(config);
+  EXPECT_TRUE(config.section("method").is_replaced());
+  EXPECT_THAT(config.reject_unknown_keys(),
+              ElementsAre("data.partition.alpha", "method.clusters", "model.member", "model.patch"));
+  EXPECT_THAT(config.resolved(), HasSubstr("server_models = 4"));
+  EXPECT_THAT(config.resolved(), Not(HasSubstr("clusters")));
+}
+
+TEST(Config, AWholeTableMayReplaceAnother) {
+  Config config = replaced_recipe();
+  config.set("method", "{ name = \"fedtm-bank\" }");
+  config.set("model", "{ name = \"cnn4\" }");
+  config.set("data", "{ name = \"mnist\" }");
+  read_replaced(config);
+  EXPECT_TRUE(config.section("model").is_replaced());
+  EXPECT_THAT(config.reject_unknown_keys(), ElementsAre());
+}
+
+TEST(Config, NothingIsDroppedWhereTheOverrideSaysTheSame) {
+  Config config = replaced_recipe();
+  config.set("method.name", "fedtmos");
+  config.set("model.name", "cnn4");
+  config.set("data.partition.kind", "iid");
+  read_replaced(config);
+  EXPECT_FALSE(config.section("method").is_replaced());
+  EXPECT_THAT(error_text([&] { config.reject_unknown_keys(); }),
+              HasSubstr("recipe.toml: line 4: method.clusters: unknown key"));
+}
+
+TEST(Config, OverridesMustBeReadEvenInReplacedTables) {
+  Config config = replaced_recipe();
+  config.set("method.name", "fedtm-bank");
+  config.set("method.server_model", "2");
+  config.set("model.name", "cnn4");
+  config.set("data.partition.kind", "iid");
+  read_replaced(config);
+  EXPECT_EQ(error_text([&] { config.reject_unknown_keys(); }),
+            "--set method.server_model: unknown key (did you mean 'server_models'?)");
+}
+
+// Mistyped: a table within the one that was replaced has a reader of its own.
+TEST(Config, UnknownKeysWithinReplacedTablesStayErrors) {
+  Config config = recipe("[data]\nname = 'mnist'\npartition = { kind = 'dirichlet', aplha = 0.1 }\n");
+  config.set("data.name", "svhn");
+  read_replaced(config);
+  config.section("data").section("partition").number("alpha", 1, 0, 1);
+  EXPECT_EQ(error_text([&] { config.reject_unknown_keys(); }),
+            "recipe.toml: line 3: data.partition.aplha: unknown key (did you mean 'alpha'?)");
+}
+
+TEST(Config, KeysElsewhereMayBeDropped) {
+  const std::vector<std::string> client = {"client"};
+  const std::vector<std::string> booleanize = {"booleanize"};
+  Config config = recipe("[data]\nbooleanize = { level = 75 }\n[client]\nbatch = 4\n");
+  config.section("client");
+  config.section("data");
+  config.allow_dropping(client);
+  config.section("data").allow_dropping(booleanize);
+  EXPECT_THAT(config.reject_unknown_keys(), ElementsAre("client.batch", "data.booleanize"));
+  config.set("client.epoch", "3");
+  EXPECT_THAT(error_text([&] { config.reject_unknown_keys(); }),
+              HasSubstr("--set client.epoch: unknown key"));
+}
+
+TEST(Config, PermittedKeysAreDroppedOnlyFromReplacedTables) {
+  const std::vector<std::string> clusters = {"clusters"};
+  Config config = recipe("[method]\nname = 'fedtmos'\nclusters = 30\n[federation]\nclusters = 3\n");
+  config.section("method").text("name", "");
+  config.section("method").permit(clusters);
+  config.section("federation").permit(clusters);
+  config.allow_dropping(std::vector<std::string>{"federation"});
+  EXPECT_THAT(config.reject_unknown_keys(), ElementsAre());
+  config.set("method.name", "fedtm-bank");
+  EXPECT_THAT(config.reject_unknown_keys(), ElementsAre("method.clusters"));
+}
+
+TEST(Config, NameAndFileReplaceEachOther) {
+  Config config = replaced_recipe();
+  config.set("data.name", "mnist");
+  EXPECT_TRUE(config.section("data").has("name"));
+  EXPECT_FALSE(config.section("data").has("file"));
+  EXPECT_TRUE(config.section("data").is_replaced());
+  config.set("data.file", "other.csv");  // two overrides: for the reader to judge
+  EXPECT_TRUE(config.section("data").has("name"));
+  EXPECT_TRUE(config.section("data").has("file"));
+  config.set("name", "another run");  // of the document, not of a table
+  EXPECT_FALSE(config.is_replaced());
 }
 
 TEST(Config, SetRefusesWhatNamesNoKey) {

@@ -311,9 +311,9 @@ TEST(Booleanize, RefusesWhatDoesNotGoTogether) {
   spec.cuts = {{}, {}};
   EXPECT_THAT(error_of(spec, readings), HasSubstr("none for any column"));
   spec.cuts = {{}, {2, 2}};
-  EXPECT_THAT(error_of(spec, readings), HasSubstr("column 'c1': number 1 is 2, expected ascending"));
+  EXPECT_THAT(error_of(spec, readings), HasSubstr("column 'c1': cut 1 is 2, expected ascending"));
   spec.cuts = {{kNan}, {}};
-  EXPECT_THAT(error_of(spec, readings), HasSubstr("column 'c0': number 0 is nan"));
+  EXPECT_THAT(error_of(spec, readings), HasSubstr("column 'c0': cut 0 is nan"));
 }
 
 // A spec may come from a model file, past the checks of a recipe.

@@ -46,6 +46,7 @@ TEST(Catalog, EntriesAreComplete) {
         << entry.name;
     EXPECT_EQ(entry.is_generated(), entry.name == "synthetic-health") << entry.name;
     EXPECT_NE(entry.load, nullptr) << entry.name;
+    EXPECT_EQ(entry.pixel_mean.size(), entry.pixel_std.size()) << entry.name;
     for (const DownloadFile& file : entry.downloads) {
       EXPECT_EQ(file.md5.size(), 32u) << file.url;
       EXPECT_TRUE(file.sha256.empty() || file.sha256.size() == 64) << file.url;
@@ -183,7 +184,7 @@ TEST(LoadData, NotesSayWhatWasLeftOutAndWhatNobodyLearns) {
   EXPECT_THAT(notes("who,a,activity\n1,1,walk\n1,2,walk\n"), ElementsAre());
   EXPECT_THAT(notes("who,a,activity\n1,1,walk\n1,2,run\n1,,walk\n"),
               ElementsAre("1 row with an empty cell was left out",
-                          "class 'run' is in the test rows alone: nobody can learn it"));
+                          "class 'run' is only in the test rows: no client can learn it"));
   EXPECT_THAT(notes("who,a,activity\n1,1,walk\n1,2,walk\n1,,walk\n,3,walk\n"),
               ElementsAre("2 rows with empty cells were left out"));
 }

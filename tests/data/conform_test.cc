@@ -34,7 +34,7 @@ TEST(Conform, WhatDoesNotFit) {
   own.name = "own";
   own.class_names = {"cat", "cwo"};
   EXPECT_THAT(error_text([&] { conform(own, prototype()); }),
-              HasSubstr("class 'cwo' is none of the federation's (did you mean 'cow'?)"));
+              HasSubstr("class 'cwo' is not a class of the federation (did you mean 'cow'?)"));
   own = prototype();
   own.columns = {"weight", "height"};
   EXPECT_THAT(error_text([&] { conform(own, prototype()); }),

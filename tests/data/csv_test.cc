@@ -111,7 +111,7 @@ TEST(Csv, GarbageBesideANullCellIsAnError) {
 TEST(Csv, AFileOfNullRowsIsRefused) {
   EXPECT_EQ(
       error("a,b,label\n1,,x\n2,NA,x\n"),
-      "dir/t.csv: all 2 rows have empty cells, the first in line 2, column 'b'; expected a row without");
+      "dir/t.csv: all 2 rows have empty cells, the first in line 2, column 'b'; expected a complete row");
 }
 
 TEST(Csv, ConstantColumnsAreColumns) {
@@ -128,7 +128,7 @@ TEST(Csv, BadStructure) {
   EXPECT_EQ(error(""), "dir/t.csv: is empty, expected a CSV table with a header");
   EXPECT_EQ(error("\n\r\n"), "dir/t.csv: is empty, expected a CSV table with a header");
   EXPECT_EQ(error("a,label\n"), "dir/t.csv: has a header but no rows");
-  EXPECT_EQ(error("label\nx\n"), "dir/t.csv: has no column of numbers to learn from");
+  EXPECT_EQ(error("label\nx\n"), "dir/t.csv: has no numeric column to learn from");
   EXPECT_EQ(error("a,label\n1,x,2\n"), "dir/t.csv: line 2: 3 fields, expected 2 as in the header");
   EXPECT_EQ(error("a,label\n1\n"), "dir/t.csv: line 2: 1 fields, expected 2 as in the header");
   EXPECT_EQ(error("a,label\n\"1,x\n"), "dir/t.csv: line 2: a quoted field is not closed");

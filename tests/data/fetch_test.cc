@@ -130,7 +130,7 @@ TEST_F(Fetch, OtherProtocolsAreRefused) {
 
 TEST_F(Fetch, SumsAreNeeded) {
   entry_.downloads.push_back({"https://example.org/a", "", "", "a"});
-  EXPECT_THAT(fetch_error(), HasSubstr("has no published sum"));
+  EXPECT_THAT(fetch_error(), HasSubstr("has no published checksum"));
   entry_.downloads.clear();
   EXPECT_THAT(fetch_error(), HasSubstr("cannot be fetched; ask for it"));
 }

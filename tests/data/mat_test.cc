@@ -153,7 +153,7 @@ TEST(Mat, BadVariables) {
   EXPECT_THAT(error(file({matrix({"y", {2, 1}, 4, 2, {10, 3}})})), HasSubstr("of class 4"));
   EXPECT_THAT(error(file({matrix({"y", {2, 1}, 6 | 0x800, 2, {10, 3}})})), HasSubstr("expected a real"));
   EXPECT_THAT(error(file({matrix({"y", {2}, 9, 2, {10, 3}})})), HasSubstr("dimensions take 4 bytes"));
-  EXPECT_THAT(error(file({matrix(kLabels), matrix(kLabels)})), HasSubstr("there twice"));
+  EXPECT_THAT(error(file({matrix(kLabels), matrix(kLabels)})), HasSubstr("occurs twice"));
   EXPECT_THAT(error(file({element(9, doubles({1}))})), HasSubstr("element of type 9, expected variables"));
   for (const double value : {-1.0, 256.0, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     EXPECT_THAT(error(file({matrix({"y", {1, 1}, 6, 9, doubles({value})})})),
@@ -164,10 +164,10 @@ TEST(Mat, BadVariables) {
 TEST(Mat, BadPackedVariables) {
   Bytes bytes = file({packed(matrix(kLabels))});
   bytes.back() ^= 1;  // the stream's checksum
-  EXPECT_THAT(error(bytes), HasSubstr("not one whole zlib stream"));
+  EXPECT_THAT(error(bytes), HasSubstr("not one complete zlib stream"));
   Bytes two = matrix(kLabels);
   append(two, matrix(kLabels));
-  EXPECT_THAT(error(file({packed(two)})), HasSubstr("bytes follow a packed variable"));
+  EXPECT_THAT(error(file({packed(two)})), HasSubstr("bytes follow a compressed variable"));
   EXPECT_THAT(error(file({packed(packed(matrix(kLabels)))})), HasSubstr("element of type 15"));
 }
 

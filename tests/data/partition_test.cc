@@ -149,7 +149,7 @@ TEST_P(EveryKind, RefusesLabelsBeyondTheClasses) {
 TEST_P(EveryKind, RefusesAnEmptySet) {
   Dataset empty;
   empty.name = "nothing";
-  EXPECT_THAT(error_of(empty, spec()), HasSubstr("nothing: no samples"));
+  EXPECT_THAT(error_of(empty, spec()), HasSubstr("nothing: no training samples"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Partition, EveryKind,
@@ -463,7 +463,7 @@ TEST(Partition, ColumnFollowsTheGroups) {
               HasSubstr("group of sample 3 is 3, expected one below 3"));
   data.groups.clear();
   EXPECT_THAT(error_of(data, spec_of("column", 10)),
-              HasSubstr("balanced does not say whom its samples belong to"));
+              HasSubstr("balanced has no column of people or devices"));
 }
 
 TEST(Partition, RefusesWhatCannotBeMet) {

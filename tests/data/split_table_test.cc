@@ -107,11 +107,10 @@ TEST(SplitTable, APersonOfOneClass) {
 
 TEST(SplitTable, SomeoneMustHaveATestRow) {
   for (const double fraction : {0.3, 0.9}) {
-    EXPECT_EQ(
-        input_error_of([&] { split(parse("1,p,x\n2,q,x\n"), "time", fraction); }),
-        fmt::format("t: found no row to test with (2 rows, test_fraction {}, everyone keeps one to train "
-                    "with), expected more rows or a larger test_fraction",
-                    fraction));
+    EXPECT_EQ(input_error_of([&] { split(parse("1,p,x\n2,q,x\n"), "time", fraction); }),
+              fmt::format("t: found no test row (2 rows, test_fraction {}, every person keeps a training "
+                          "row), expected more rows or a larger test_fraction",
+                          fraction));
   }
 }
 

@@ -211,7 +211,7 @@ TEST(SyntheticHealth, Options) {
   }
   EXPECT_EQ(
       input_error_of([] { read("devices = 6\npoints = 10000000"); }),
-      "r.toml: line 3: data.points: found 10000000 points of 6 devices, 60000000 in all, expected at most "
+      "r.toml: line 3: data.points: found 10000000 points of 6 devices, 60000000 in total, expected at most "
       "50000000");
 }
 

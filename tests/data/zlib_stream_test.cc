@@ -29,7 +29,7 @@ TEST(ZlibStream, TheStreamMustBeWholeAndAlone) {
     EXPECT_THAT(input_error_of([&] {
                   unzlib({packed.data(), size}, "f", 1000);
                 }),
-                HasSubstr("not one whole"));
+                HasSubstr("not one complete"));
   }
   packed.push_back(0);
   EXPECT_THAT(input_error_of([&] { unzlib(packed, "f", 1000); }), HasSubstr("bytes follow it"));

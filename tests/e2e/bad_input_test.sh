@@ -100,6 +100,17 @@ refuse_run 2 'smallest client had 0 samples|expected' one-shot.toml \
   --set 'data.partition={kind="dirichlet",clients=40,alpha=0.001,minimum=1}'
 refuse_run 2 'partition' one-shot.toml --set 'data.partition={kind="label-subset",clients=4,labels=11}'
 refuse_run 2 "no method is called 'fedtmoss'.*fedtmos" one-shot.toml --set method.name=fedtmoss
+refuse_run 2 "^bitfed: unknown.toml: line $line: model.clases: .*clauses" unknown.toml --set method.name=fedtmos
+refuse_run 2 '^bitfed: --set method.clustres: unknown key .*clusters' one-shot.toml --set method.name=fedtmos \
+  --set method.clustres=3
+refuse_run 2 'data.pixel_std: missing, expected pixel_mean and pixel_std together' network.toml --set data.pixel_mean=[0.5]
+refuse_run 2 'data.pixel_mean: found 2 values, expected one per channel, 1' network.toml \
+  --set 'data.pixel_mean=[0.5,0.5]' --set data.pixel_std=[0.5]
+refuse_run 2 'data.pixel_std: found 0, expected an array of numbers from 1e-06' network.toml \
+  --set data.pixel_mean=[0.5] --set data.pixel_std=[0]
+refuse_run 2 'data.pixel_mean: found nan' network.toml --set data.pixel_mean=[nan] --set data.pixel_std=[0.5]
+refuse_run 2 'data.pixel_mean: unknown key' table.toml --set data.pixel_mean=[0.5] --set data.pixel_std=[0.5]
+refuse_run 2 'found both' one-shot.toml --set data.name=svhn --set data.file=table.csv
 refuse_run 2 'model.name' one-shot.toml --set model.name=resnet
 refuse_run 2 'key=value' one-shot.toml --set clauses
 refuse_run 2 'key=value' one-shot.toml --set =3

@@ -73,12 +73,12 @@ echo "-- nobody listens"
 fetch svhn http://127.0.0.1:1 target 1 'train_32x32.mat: download failed: .* (attempts: 3)'
 nothing_in target
 
-echo "-- a folder that cannot be made"
+echo "-- a folder that cannot be created"
 echo file >in_the_way
-fetch mnist "$address" in_the_way/data 1 'in_the_way/data/mnist: the folder cannot be made'
+fetch mnist "$address" in_the_way/data 1 'in_the_way/data/mnist: the folder cannot be created'
 if [ "$(id -u)" != 0 ]; then
   mkdir locked && chmod 555 locked
-  fetch mnist "$address" locked 1 'locked/mnist: the folder cannot be made: Permission denied'
+  fetch mnist "$address" locked 1 'locked/mnist: the folder cannot be created: Permission denied'
 fi
 
 echo "-- names"

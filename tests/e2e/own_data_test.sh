@@ -46,7 +46,7 @@ bad() {
   echo "   $(tail -1 err)"
 }
 # Nothing of these is a client yet: a place is taken by name, so they come back with their data put right.
-bad 0 cow.csv "class 'cow' is none of the federation's"
+bad 0 cow.csv "class 'cow' is not a class of the federation"
 bad 1 depth.csv "has no column 'height'"
 bad 2 nothing.csv "nothing.csv"
 for device in 0 1 2; do

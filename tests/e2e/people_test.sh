@@ -121,7 +121,7 @@ for batch in 1 65536; do
   accept one-row-$batch --set data.file=one-row.csv --set client.batch=$batch
 done
 people rows-of-one.csv 'rows = [row for i, row in enumerate(rows) if i % 40 == 0]'
-refuse 2 "rows-of-one: found no row to test with" --set data.file=rows-of-one.csv
+refuse 2 "rows-of-one: found no test row" --set data.file=rows-of-one.csv
 
 echo "-- numbers"
 people constant.csv 'for row in rows: row[2] = 5'
@@ -152,7 +152,7 @@ holds holes '"3 rows with empty cells were left out" in s["notes"]'
 holds holes '[p[name]["samples"] for name in ("ann", "bob", "cem", "dia")] == [29, 29, 29, 30]'
 people late.csv 'rows[39][3] = "cow"'
 accept late --set data.file=late.csv
-holds late '"class '"'cow'"' is in the test rows alone: nobody can learn it" in s["notes"]'
+holds late '"class '"'cow'"' is only in the test rows: no client can learn it" in s["notes"]'
 holds late 's["confusion_matrix"][s["class_names"].index("cow")][s["class_names"].index("cow")] == 0'
 
 echo "-- a learning rate that is too high"

@@ -62,6 +62,8 @@ expect "^mnist .*$BITFED_DATA" out
 "$program" data info mnist >out
 expect "400 for training, 120 for testing" out
 expect "8 x 8 pixels, 1 channel" out
+expect "^pixels    pixel_mean = \[0.[0-9]*\], pixel_std = \[0.[0-9]*\]$" out
+expect "^default   pixel_mean = \[0.1307\], pixel_std = \[0.3081\]$" out
 "$program" data partition one-shot.toml --out partition.svg >out 2>err
 expect "mnist" out
 expect "partition.svg" err
@@ -93,8 +95,33 @@ done
 grep -q '^clauses = 4$' set/recipe.toml
 "$program" run set/recipe.toml --quiet --json --out set-again >again
 [ "$(field again model_sha256)" = "$(field out model_sha256)" ] || fail "a resolved recipe gives another model"
+# Another method, model or data set than the recipe's: keys that mean nothing to it are dropped, and named.
+sed 's/^name = "fedtm-bank"/name = "fedtmos"\nclusters = 5\ngini_threshold = 0.5/' one-shot.toml >fedtmos.toml
+"$program" run fedtmos.toml --out switched --set method.name=fedtm-bank >out 2>err
+for file in out err; do expect "ignored.*method.clusters, method.gini_threshold" $file; done
+expect '"dropped_keys":\["method.clusters","method.gini_threshold"\]' switched/events.jsonl
+"$program" run one-shot.toml --quiet --json --out one-shot >out
+[ "$(field switched/summary.json model_sha256)" = "$(field out model_sha256)" ] || fail "another model than the recipe's"
+cmp <(grep -v ^name switched/recipe.toml) <(grep -v ^name one-shot/recipe.toml) || fail "a resolved recipe keeps dropped keys"
+sed 's/^evaluate/booleanize = { kind = "threshold", level = 75 }\nevaluate/' fedtmos.toml >booleanized.toml
+"$program" run booleanized.toml --out switched-network --set method.name=fedavg --set model.name=cnn4 --set model.width=4 \
+  --set rounds=1 --set data.name=fashion-mnist >out 2>err
+expect "ignored.*data.booleanize, method.clusters, method.gini_threshold, model.clauses, model.patch, model.threshold" err
+"$program" run people.toml --out switched-data --set data.name=synthetic-health --set data.devices=4 --set data.points=100 \
+  --set federation.clients_per_round=2 >out 2>err
+expect "ignored.*data.label, data.person" err
+"$program" run one-shot.toml --out switched-model --set model.name=tm >out 2>err
+expect "ignored.*model.patch" err
+"$program" run network.toml --out switched-mlp --set method.name=fed-bin-mlp --set model.name=mlp --set data.file=table.csv \
+  --set data.label=kind --set data.person=person --set rounds=1 2>err >out || fail "$(cat err)"
+expect "ignored.*model.width" err
+"$program" run network.toml --quiet --json --out scaled --set 'data.pixel_mean=[0.5]' --set 'data.pixel_std=[0.25]' >out
+grep -a -q '\\"mean\\":\[0.5\]' scaled/model.safetensors || fail "the recipe's pixel_mean is not in the model"
+grep -q '^pixel_std = \[0.25\]$' scaled/recipe.toml || fail "the recipe's pixel_std is not in the resolved one"
 "$program" run one-shot.toml --quiet --json --out reused --reuse run-a --set method.name=fedtmos-ensemble >out
 [ "$(field out reused_uploads)" = 4 ] || fail "--reuse"
+[ "$(grep -o '↺' reused/report.html | wc -l)" = 4 ] || fail "the report does not mark reused uploads"
+! grep -q '↺' run-a/report.html || fail "the report marks uploads that were not reused"
 "$program" run table.toml --quiet --json --out table >out
 [ "$(field out clients)" = 4 ] || fail "one client a person"
 "$program" run fedtm.toml --quiet --json --out rounds >out

@@ -183,7 +183,7 @@ spoil() {  # spoil SED TEXT: the table with one thing changed is refused
 }
 spoil 's/metric = "accuracy"/metric = "speed"/' 'bad-table1.toml: line 13: column.0.metric: found .speed., expected one of: accuracy'
 spoil 's/notes/remarks/' 'bad-table1.toml: line 8: remarks: unknown key'
-spoil 's/\[50, 1.5\]/["50"]/' "line 23: row.0.paper.fedtmos: found the text '50', expected an array of numbers"
+spoil 's/\[50, 1.5\]/["50"]/' "line 23: row.0.paper.fedtmos: found the string '50', expected an array of numbers"
 spoil 's/one-shot.toml/none.toml/' "bad-table1.toml: row 'mnist/4': recipes/none.toml: "
 spoil 's/data.partition.clients=2/model.claws=2/' "bad-table1.toml: row 'mnist/2': .*model.claws: unknown key"
 echo 'title = ' >recipes/papers/bad-table1.toml

@@ -89,7 +89,7 @@ TEST(CApi, RefusesModelsThatCannotPredict) {
   EXPECT_EQ(open({random_member(booleanizer("threshold"), {6, 7, 1, 3, 3}, 3, 4, random),
                   random_member(booleanizer("threshold"), {6, 8, 1, 3, 3}, 3, 4, random)}),
             nullptr);
-  EXPECT_THAT(bitfed_error(), HasSubstr("samples of 6 x 7 with 1 bits a place"));
+  EXPECT_THAT(bitfed_error(), HasSubstr("samples of 6 x 7 with 1 bits per pixel"));
   EXPECT_EQ(open({random_member(booleanizer("threshold"), {4096, 4096, 1, 3, 3}, 3, 0, random)}), nullptr);
   EXPECT_THAT(bitfed_error(), HasSubstr("16390 literals"));
 }

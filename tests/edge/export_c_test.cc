@@ -36,13 +36,19 @@ TEST(ExportC, NetworksAnswerBitForBit) {
   expect_same_answers(some_static_networks());
 }
 
+TEST(ExportC, NetworksLayerByLayerAnswerBitForBit) {
+  expect_same_answers(some_resnet_models());
+  expect_same_answers(some_custom_networks());
+}
+
 // GNU C contracts to fused multiply-adds where there are some, unless it is told not to.
 TEST(ExportC, RoundsAsWrittenWhateverTheCompilerLikes) {
 #if defined(__x86_64__)
   if (!__builtin_cpu_supports("fma")) GTEST_SKIP() << "no fused multiply-add";
-  expect_same_answers({some_mlp_models().front(), some_network_models().front(),
-                       some_static_networks().front(), some_tsetlin_models()[2]},
-                      "-std=gnu11 -O2 -mfma");
+  expect_same_answers(
+      {some_mlp_models().front(), some_network_models().front(), some_static_networks().front(),
+       some_custom_networks().front(), some_tsetlin_models()[2]},
+      "-std=gnu11 -O2 -mfma");
 #else
   GTEST_SKIP() << "a flag of x86";
 #endif
@@ -50,7 +56,8 @@ TEST(ExportC, RoundsAsWrittenWhateverTheCompilerLikes) {
 
 TEST(ExportC, NeedsNothingOfTheLibraryButMemcpy) {
   for (const std::vector<SomeModel>& models :
-       {some_tsetlin_models(), some_mlp_models(), some_network_models(), some_static_networks()}) {
+       {some_tsetlin_models(), some_mlp_models(), some_network_models(), some_static_networks(),
+        some_custom_networks()}) {
     for (const SomeModel& some : models) {
       const CExport code =
           export_c(*some.model, "model", std::vector<std::string>(some.model->class_count()));
@@ -83,11 +90,6 @@ TEST(ExportC, SaysWhatItCannotCarry) {
   const TsetlinMember odd = random_member(booleanizer("colour-thermometer"), {4, 4, 7, 2, 2}, 3, 4, random);
   EXPECT_THAT(error_text([&] { export_c(TsetlinModel(3, {odd}), "model", names); }),
               HasSubstr("different inputs"));
-  const SomeModel resnet = some_network_model("binary resnet10", true, 16, 4, 4, 1, 1);
-  EXPECT_EQ(
-      error_text([&] { export_c(*resnet.model, "model", std::vector<std::string>(10, "a")); }),
-      "--format c: found resnet10; of the networks only cnn4 can be written as C: a ResNet is more than "
-      "microcontrollers hold; --format onnx takes it");
 }
 
 }  // namespace

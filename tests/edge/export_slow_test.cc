@@ -151,7 +151,7 @@ void expect_same_in_onnxruntime(const Model& model, const Dataset& samples, cons
 void expect_same_in_layers(const NetworkModel& model, const Dataset& samples, const Answers& expected) {
   const State state = model.state();
   NetworkParameters parameters;
-  for (const NetworkTensor& tensor : network_tensors(model.spec())) {
+  for (const NetworkTensor& tensor : network_tensors(model.architecture())) {
     parameters.push_back(tensor.signs ? unpack_signs(state.values<uint8_t>(tensor.name, {State::kAny}),
                                                      tensor.count(), tensor.name)
                                       : state.values<float>(tensor.name, {tensor.rows, tensor.columns}));
@@ -218,7 +218,8 @@ void expect_same_everywhere(const std::string& recipe, const std::vector<std::st
 
 TEST(ExportSlow, RandomModelsInOnnxruntime) {
   for (const std::vector<SomeModel>& models :
-       {some_tsetlin_models(), some_mlp_models(), some_network_models(), some_resnet_models()}) {
+       {some_tsetlin_models(), some_mlp_models(), some_network_models(), some_resnet_models(),
+        some_custom_networks()}) {
     for (const SomeModel& some : models) {
       SCOPED_TRACE(some.name);
       expect_same_in_onnxruntime(*some.model, some.samples, answers_of(*some.model, some.samples));

@@ -124,9 +124,12 @@ inline std::vector<SomeModel> some_mlp_models() {
 inline std::shared_ptr<NetworkModel> some_network(NetworkSpec spec) {
   RandomStream random = edge_random(7);
   Network network = make_network(spec, 1, random);
-  for (Parameter* parameter : network.parameters()) {
-    const bool sums_of_signs = spec.binary && parameter->name.starts_with("blocks.");
-    std::vector<float> numbers = parameter->numbers();
+  const std::vector<NetworkTensor> tensors = network_tensors(architecture_of(spec));
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Parameter* parameter = network.parameters()[i];
+    const bool sums_of_signs =
+        spec.binary && (parameter->name.starts_with("blocks.") || spec.name == "custom");
+    std::vector<float> numbers = parameter->to_vector();
     for (float& number : numbers) {
       if (parameter->name.ends_with(".scale")) number = static_cast<float>(1 + 0.5 * random.normal());
       if (parameter->name.ends_with(".shift")) number = static_cast<float>(0.5 * random.normal());
@@ -134,8 +137,7 @@ inline std::shared_ptr<NetworkModel> some_network(NetworkSpec spec) {
       if (parameter->name.ends_with(".signs.mean")) number = static_cast<float>(0.2 * random.normal());
       if (parameter->name.ends_with(".variance"))
         number = static_cast<float>((sums_of_signs ? 90 : 0.2) * (0.5 + random.uniform()));
-      if (spec.binary && parameter->name.ends_with(".convolution.weights"))
-        number = number >= 0 ? 1.0f : -1.0f;
+      if (tensors[i].signs) number = number >= 0 ? 1.0f : -1.0f;
     }
     parameter->assign(numbers);
   }
@@ -161,6 +163,62 @@ inline SomeModel some_network_model(const std::string& name, bool binary, uint32
   return {name, some_network(spec), random_dataset(samples, height, image_width, channels, random)};
 }
 
+// A network that a recipe could spell out, on images of 13 x 12 pixels of three channels.
+inline SomeModel some_custom_network(const std::string& name, bool binary,
+                                     const std::vector<std::string>& layers, bool static_signs = false) {
+  NetworkSpec spec;
+  spec.name = "custom";
+  spec.layers = layers;
+  spec.binary = binary;
+  spec.static_signs = static_signs;
+  spec.height = 13;
+  spec.image_width = 12;
+  spec.channels = 3;
+  spec.classes = 10;
+  spec.mean.assign(3, 0.45f);
+  spec.deviation.assign(3, 0.25f);
+  RandomStream random = edge_random(6);
+  return {name, some_network(spec), random_dataset(20, 13, 12, 3, random)};
+}
+
+inline std::vector<SomeModel> some_custom_networks() {
+  const std::vector<std::string> vgg = {"convolution 16",
+                                        "norm",
+                                        "activation",
+                                        "convolution 32",
+                                        "norm",
+                                        "activation",
+                                        "max-pool 2",
+                                        "convolution 32 kernel=5",
+                                        "norm",
+                                        "activation",
+                                        "convolution 16 stride=2",
+                                        "norm",
+                                        "activation",
+                                        "dense classes bias"};
+  const std::vector<std::string> mixed = {"convolution 16 real kernel=5 stride=2 bias",
+                                          "hardtanh",
+                                          "convolution 32 valid",
+                                          "norm",
+                                          "activation",
+                                          "average-pool 2",
+                                          "convolution 16 real",
+                                          "norm",
+                                          "relu",
+                                          "block 32 stride=2",
+                                          "average-pool",
+                                          "norm",
+                                          "dense 32 bias",
+                                          "relu",
+                                          "dense classes"};
+  return {some_custom_network("vgg", true, vgg), some_custom_network("static vgg", true, vgg, true),
+          some_custom_network("mixed", true, mixed), some_custom_network("static mixed", true, mixed, true),
+          some_custom_network(
+              "lenet", false,
+              {"convolution 6 kernel=5 bias", "relu", "max-pool 2", "convolution 9 valid bias", "relu",
+               "average-pool 2", "dropout 0.5", "dense 20 bias", "relu", "dense classes bias"})};
+}
+
 inline std::vector<SomeModel> some_network_models() {
   return {some_network_model("binary cnn4", true, 32, 28, 28, 1, 20),
           some_network_model("narrow binary cnn4", true, 16, 19, 33, 3, 20),
@@ -183,8 +241,8 @@ inline std::vector<SomeModel> some_static_networks() {
 
 inline std::vector<SomeModel> all_some_models() {
   std::vector<SomeModel> all = some_tsetlin_models();
-  for (const std::vector<SomeModel>& more :
-       {some_mlp_models(), some_network_models(), some_static_networks(), some_resnet_models()})
+  for (const std::vector<SomeModel>& more : {some_mlp_models(), some_network_models(), some_static_networks(),
+                                             some_resnet_models(), some_custom_networks()})
     all.insert(all.end(), more.begin(), more.end());
   return all;
 }

@@ -147,7 +147,8 @@ TEST(BooleanizerFitTest, BooleanizersOfAnotherModelAreRefused) {
   TsetlinRecipe fitted = read_tsetlin_recipe({Config::parse(recipe("fedtm"), "recipe"), table({}), 0});
   State broadcast;
   broadcast.metadata["booleanizers"] = "[]";
-  EXPECT_THAT(error_text([&] { take_booleanizers(broadcast, &fitted); }), HasSubstr("expected 1"));
+  EXPECT_THAT(error_text([&] { take_booleanizers(broadcast, &fitted); }),
+              HasSubstr("expected an array of 1"));
   broadcast.metadata["booleanizers"] = "{";
   EXPECT_THAT(error_text([&] { take_booleanizers(broadcast, &fitted); }), HasSubstr("not valid JSON"));
 }

@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Kind = Combining::Kind;
 
-const Numbers kZero = {{0, 0}, {0}};
+const TensorValues kZero = {{0, 0}, {0}};
 const std::vector<bool> kBoth = {true, true};
 
 TEST(ClientMeanTest, MeanBySamples) {
@@ -25,7 +25,7 @@ TEST(ClientMeanTest, MeanBySamples) {
   mean.add(2, {{5, 2}, {-1}}, 1, kZero);
   EXPECT_EQ(mean.clients(), 2u);
   EXPECT_EQ(mean.samples(), 4u);
-  EXPECT_EQ(mean.take(), (Numbers{{2, 2}, {2}}));
+  EXPECT_EQ(mean.take(), (TensorValues{{2, 2}, {2}}));
   EXPECT_EQ(mean.clients(), 0u);
   EXPECT_EQ(mean.samples(), 0u);
 }
@@ -34,7 +34,7 @@ TEST(ClientMeanTest, ClaimedSamplesAreBounded) {
   ClientMean mean({.most_samples = 10}, kBoth);
   mean.add(0, {{0, 0}, {0}}, 10, kZero);
   mean.add(1, {{4, 4}, {4}}, 4000000000u, kZero);
-  EXPECT_EQ(mean.take(), (Numbers{{2, 2}, {2}}));
+  EXPECT_EQ(mean.take(), (TensorValues{{2, 2}, {2}}));
 }
 
 TEST(ClientMeanTest, MedianOfOddAndEven) {
@@ -42,37 +42,37 @@ TEST(ClientMeanTest, MedianOfOddAndEven) {
   median.add(0, {{1, 5}, {9}}, 1, kZero);
   median.add(1, {{2, -5}, {9}}, 1000000, kZero);
   median.add(2, {{30, 0}, {8}}, 1, kZero);
-  EXPECT_EQ(median.take(), (Numbers{{2, 0}, {9}}));
+  EXPECT_EQ(median.take(), (TensorValues{{2, 0}, {9}}));
   median.add(0, {{1, 5}, {9}}, 1, kZero);
   median.add(1, {{2, -5}, {7}}, 1, kZero);
-  EXPECT_EQ(median.take(), (Numbers{{1.5f, 0}, {8}}));
+  EXPECT_EQ(median.take(), (TensorValues{{1.5f, 0}, {8}}));
   median.add(3, {{1, 5}, {9}}, 1, kZero);
-  EXPECT_EQ(median.take(), (Numbers{{1, 5}, {9}}));
+  EXPECT_EQ(median.take(), (TensorValues{{1, 5}, {9}}));
 }
 
 TEST(ClientMeanTest, TrimmedByHand) {
   ClientMean trimmed({.kind = Kind::kTrimmedMean, .trim = 0.25}, {true});
   const float values[] = {1e6f, 1, 2, 3, -1e6f, 4, 5, 6};  // two go at each end: 2, 3, 4, 5 stay
   for (uint32_t client = 0; client < 8; ++client) trimmed.add(client, {{values[client]}}, 1, {{0}});
-  EXPECT_EQ(trimmed.take(), (Numbers{{3.5f}}));
+  EXPECT_EQ(trimmed.take(), (TensorValues{{3.5f}}));
 }
 
 TEST(ClientMeanTest, AChangeIsShortenedInItsDirection) {
   ClientMean mean({.norm_bound = 5}, kBoth);
   mean.add(0, {{31, 1}, {41}}, 1, {{1, 1}, {1}});  // 30 and 40: a length of 50
-  EXPECT_EQ(mean.take(), (Numbers{{4, 1}, {5}}));
+  EXPECT_EQ(mean.take(), (TensorValues{{4, 1}, {5}}));
   ClientMean statistics({.norm_bound = 3}, {true, false});
   statistics.add(0, {{31, 1}, {41}}, 1, {{1, 1}, {1}});  // 30 counts, 40 goes with it
-  EXPECT_EQ(statistics.take(), (Numbers{{4, 1}, {5}}));
+  EXPECT_EQ(statistics.take(), (TensorValues{{4, 1}, {5}}));
   mean.add(0, {{4, 1}, {5}}, 1, {{1, 1}, {1}});  // of length 5: as it is
-  EXPECT_EQ(mean.take(), (Numbers{{4, 1}, {5}}));
+  EXPECT_EQ(mean.take(), (TensorValues{{4, 1}, {5}}));
   mean.add(0, {{4, 1}, {5}}, 1, {{1, 1}, {1}});
   mean.add(1, {{1, 1}, {2}}, 1, {{1, 1}, {1}});
   mean.add(2, {{11, 1}, {1}}, 1, {{1, 1}, {1}});
   mean.take();
   EXPECT_THAT(mean.notes(),
-              ElementsAre("norm bound 5: in the last round 1 of 3 changes were shortened; they were 1 to "
-                          "10 long, 5 in the median"));
+              ElementsAre("norm bound 5: in the last round 1 of 3 updates were clipped; their norms were "
+                          "1 to 10, median 5"));
   EXPECT_THAT(ClientMean({}, kBoth).notes(), ElementsAre());
 }
 
@@ -95,7 +95,7 @@ TEST(ClientMeanTest, AHostileMinorityMovesTheMeanAndNotTheMedian) {
       }
       combined.add(client, {values}, 1, {std::vector<float>(numbers)});
     }
-    const Numbers result = combined.take();
+    const TensorValues result = combined.take();
     size_t outside = 0;
     for (size_t i = 0; i < numbers; ++i) outside += result[0][i] < least[i] || result[0][i] > most[i] ? 1 : 0;
     EXPECT_EQ(outside, kind == Kind::kMean ? numbers : 0u);
@@ -116,7 +116,7 @@ TEST(ClientMeanTest, OrderCannotMatter) {
         mean.add(client, {values}, client + 1, {std::vector<float>(30)});
       return mean.take();
     };
-    const Numbers before = combined();
+    const TensorValues before = combined();
     random.shuffle(std::span(clients));
     EXPECT_EQ(combined(), before);
   }
@@ -124,7 +124,7 @@ TEST(ClientMeanTest, OrderCannotMatter) {
 
 TEST(ClientMeanTest, TooManySamplesAreRefusedAndLeaveItAsItWas) {
   ClientMean mean({}, {true});
-  const Numbers large = {{ExactMean::kLargest}};
+  const TensorValues large = {{ExactMean::kLargest}};
   for (uint32_t client = 0; client < 256; ++client) mean.add(client, large, UINT32_MAX, {{0}});
   EXPECT_THAT(error_text([&] { mean.add(256, {{1}}, UINT32_MAX, {{0}}); }), HasSubstr("sum up to more than"));
   EXPECT_EQ(mean.clients(), 256u);

@@ -15,6 +15,7 @@ inline Dataset some_images(size_t count) {
   data.name = "some";
   data.height = data.width = 16;
   data.channels = 1;
+  data.pixel_mean = data.pixel_std = {0.5f};
   data.class_names = {"dark", "light"};
   for (size_t i = 0; i < count; ++i) {
     data.labels.push_back(static_cast<uint16_t>(i % 2));

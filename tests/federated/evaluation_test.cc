@@ -72,18 +72,19 @@ TEST(EvaluationTest, ConfusionByHand) {
   ThreadPool pool(2);
   const EvaluationData data{judged({0, 0, 0, 1, 1, 2, 2, 2}, {0, 1, 1, 1, 2, 2, 2, 0}),
                             judged({1, 2}, {1, 0})};
-  const Event event = evaluate_model(ValueModel(), data, pool);
-  EXPECT_EQ(event["confusion_matrix"], nlohmann::json({{1, 2, 0}, {0, 1, 1}, {1, 0, 2}}));
-  EXPECT_EQ(event["accuracy"], 4.0 / 8);
-  EXPECT_EQ(event["f1_micro"], 4.0 / 8);
-  EXPECT_EQ(event["validation_accuracy"], 1.0 / 2);
+  const Evaluation evaluation = evaluate_model(ValueModel(), data, pool);
+  EXPECT_EQ(evaluation.confusion_matrix,
+            (std::vector<std::vector<uint64_t>>{{1, 2, 0}, {0, 1, 1}, {1, 0, 2}}));
+  EXPECT_EQ(evaluation.scores.accuracy, 4.0 / 8);
+  EXPECT_EQ(evaluation.scores.f1_micro, 4.0 / 8);
+  EXPECT_EQ(evaluation.scores.validation_accuracy, 1.0 / 2);
 }
 
 TEST(EvaluationTest, WithoutValidationData) {
   ThreadPool pool(1);
-  const Event event = evaluate_model(ValueModel(), {judged({2}, {2}), judged({}, {})}, pool);
-  EXPECT_EQ(event["accuracy"], 1.0);
-  EXPECT_TRUE(event["validation_accuracy"].is_null());
+  const Evaluation evaluation = evaluate_model(ValueModel(), {judged({2}, {2}), judged({}, {})}, pool);
+  EXPECT_EQ(evaluation.scores.accuracy, 1.0);
+  EXPECT_EQ(evaluation.scores.validation_accuracy, std::nullopt);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ class ReadExperimentTest : public testing::Test {
         "[data]\nfile = '{}'\nlabel = 'label'\nperson = 'who'\npartition = {{ kind = 'column' }}\n"
         "[model]\nname = 'mlp'\n[method]\nname = 'fed-bin-mlp'\n[federation]\n{}",
         (folder_ / "table.csv").string(), federation);
-    return read_experiment(Config::parse(text, "recipe"), "name", "", clients);
+    return load_experiment(Config::parse(text, "recipe"), "", "name", clients);
   }
   TemporaryFolder folder_;
 };
@@ -36,7 +36,7 @@ TEST_F(ReadExperimentTest, EverybodyIsWaitedForUnlessTheRecipeSaysOtherwise) {
   EXPECT_EQ(all.policy.minimum_clients, 4u);
   EXPECT_EQ(all.policy.quorum, 1);
   EXPECT_EQ(all.policy.deadline_seconds, 0);
-  EXPECT_EQ(all.policy.least_answers, 1u);
+  EXPECT_EQ(all.policy.min_answers, 1u);
   const Experiment some =
       read(ClientsAre::kReal,
            "clients_per_round = 3\nminimum_clients = 2\nquorum = 0.5\ndeadline_seconds = 9\n"
@@ -44,7 +44,7 @@ TEST_F(ReadExperimentTest, EverybodyIsWaitedForUnlessTheRecipeSaysOtherwise) {
   EXPECT_EQ(some.policy.minimum_clients, 2u);
   EXPECT_EQ(some.policy.quorum, 0.5);
   EXPECT_EQ(some.policy.deadline_seconds, 9);
-  EXPECT_EQ(some.policy.least_answers, 2u);
+  EXPECT_EQ(some.policy.min_answers, 2u);
 }
 
 TEST_F(ReadExperimentTest, ClientsWithDataOfTheirOwn) {

@@ -123,7 +123,7 @@ TEST(ColumnRangesTest, RefusesWhatIsNoRange) {
     for (const RangeKind kind : {RangeKind::kExtremes, RangeKind::kQuantiles}) {
       ColumnRanges ranges(kind, 2);
       EXPECT_THAT(error_text([&, l = least, m = most] { ranges.accept(0, ranges_of(l, m)); }),
-                  HasSubstr("expected two finite numbers that ascend"));
+                  HasSubstr("expected two finite ascending values"));
     }
   }
   ColumnRanges ranges(RangeKind::kQuantiles, 2);
@@ -287,7 +287,7 @@ TEST(FedBinMlpTest, MedianAndNormBound) {
   for (size_t i = 0; i < before.size(); ++i) square += std::pow(after[i] - before[i], 2);
   EXPECT_NEAR(std::sqrt(square), 0.5, 1e-4);
   EXPECT_THAT(error_text([] { method("upload = \"bits\"\n[federation]\nnorm_bound = 1\n"); }),
-              HasSubstr("federation.norm_bound: found beside method.upload"));
+              HasSubstr("federation.norm_bound: found together with method.upload"));
 }
 
 TEST(FedBinMlpTest, ADivergingLossIsSaidAndNotUploaded) {
@@ -314,7 +314,7 @@ TEST(FedBinMlpTest, RecipesThatMakeNoSense) {
                     "\"fed-bin-mlp\"\nupload = \"bits\"\n",
                     table(0));
               }),
-              HasSubstr("weights of full precision are more than their signs"));
+              HasSubstr("real-valued weights cannot be sent as signs"));
   EXPECT_THAT(error_text([] { hand_made::method_of(kRecipe, hand_made::images(3, 3)); }),
               HasSubstr("mlp needs a table of numbers"));
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network_recipe.h"
 #include "tests/base/error_text.h"
 #include "tests/federated/dark_and_light.h"
 #include "tests/federated/hand_made.h"
@@ -32,14 +33,14 @@ NetworkParameters all_at(float value) {
 
 NetworkParameters read(const State& state) {
   Network network = make_network(spec(), 1, RandomStream({1, "x"}));
-  return read_parameters(network.parameters(), state);
+  return read_parameters(shapes_of(network), state);
 }
 
 State upload_of(float value, uint32_t samples) {
   State state;
   state.add_scalar<uint32_t>("samples", samples);
   Network network = make_network(spec(), 1, RandomStream({1, "x"}));
-  add_parameters(network.parameters(), all_at(value), &state);
+  add_parameters(shapes_of(network), all_at(value), &state);
   return state;
 }
 

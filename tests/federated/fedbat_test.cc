@@ -35,8 +35,8 @@ TEST(FedBatTest, UploadsBits) {
   EXPECT_EQ(upload.tensor_bytes(), weights / 8 + 4 * 5 + 4 * 4 * (16 + 32 + 64 + 128) + 4);
   EXPECT_EQ(upload.values<uint8_t>("dense.weights", {kDense / 8}).size(), kDense / 8);
   const auto step = upload.scalar<float>("blocks.2.convolution.weights.step");
-  EXPECT_GE(step, BinarisedUpdate::kLeast);
-  EXPECT_LE(step, BinarisedUpdate::kMost);
+  EXPECT_GE(step, BinarisedUpdate::kMinAlpha);
+  EXPECT_LE(step, BinarisedUpdate::kMaxAlpha);
 }
 
 // The mean by samples of w + step * sign: 3 of 4 samples say +step, 1 says -step, hence w + step / 2.

@@ -126,7 +126,7 @@ struct Outcome {
   int64_t model = 0;
   uint32_t model_round = 0;
   FederationTotals totals;
-  Event evaluation;
+  Evaluation evaluation;
   std::vector<Event> events;
   std::map<uint32_t, std::vector<uint32_t>> asked;
 };
@@ -157,12 +157,13 @@ class FederationTest : public testing::Test {
         options_, server, transport, store,
         [&](const Model& model) {
           steps.step();
-          return Event{
-              {"accuracy", 1.0 / static_cast<double>(1 + dynamic_cast<const FakeModel&>(model).value)},
-              // Best after the second round, of those that there are.
-              {"validation_accuracy",
-               1 - std::fabs(dynamic_cast<const FakeModel&>(model).value - best_) / 1e9},
-              {"confusion_matrix", {{1}}}};
+          const auto value = static_cast<double>(dynamic_cast<const FakeModel&>(model).value);
+          Evaluation evaluation;
+          evaluation.scores.accuracy = 1 / (1 + value);
+          // Best after the second round, of those that there are.
+          evaluation.scores.validation_accuracy = 1 - std::fabs(value - best_) / 1e9;
+          evaluation.confusion_matrix = {{1}};
+          return evaluation;
         },
         [&](const Event& event) {
           outcome.events.push_back(event);
@@ -218,7 +219,7 @@ TEST_F(FederationTest, EndsWithTheModelThatWasBestOnValidation) {
     const Outcome outcome = live();  // goes on, or finds all done
     EXPECT_EQ(outcome.model, second) << crash_at;
     EXPECT_EQ(outcome.model_round, 2u);
-    EXPECT_NEAR(outcome.evaluation["validation_accuracy"].get<double>(), 1, 1e-12);
+    EXPECT_NEAR(outcome.evaluation.scores.validation_accuracy.value(), 1, 1e-12);
     if (!crashed) break;
   }
 }
@@ -253,13 +254,19 @@ TEST_F(FederationTest, TotalsByHand) {
   EXPECT_EQ(outcome.totals.reused_uploads, 0u);
 }
 
+uint32_t round_of(const Event& event) {
+  if (const auto* started = std::get_if<RoundStarted>(&event)) return started->round;
+  if (const auto* client = std::get_if<ClientFinished>(&event)) return client->round;
+  return std::get<RoundFinished>(event).round;
+}
+
 TEST_F(FederationTest, EventsInOrder) {
   prepares_ = true;
   options_.rounds = 2;
   const Outcome outcome = live();
   std::vector<std::string> kinds;
   for (const Event& event : outcome.events) {
-    kinds.push_back(fmt::format("{} {}", event["event"].get<std::string>(), event["round"].get<int>()));
+    kinds.push_back(fmt::format("{} {}", kind_of(event), round_of(event)));
   }
   const std::string done0 = "client-finished 0";
   const std::string done1 = "client-finished 1";
@@ -267,18 +274,19 @@ TEST_F(FederationTest, EventsInOrder) {
   EXPECT_THAT(kinds, ElementsAre("round-started 0", done0, done0, done0, done0, done0, "round-finished 0",
                                  "round-started 1", done1, done1, "round-finished 1",  //
                                  "round-started 2", done2, done2, "round-finished 2"));
-  const Event& client = outcome.events[8];
-  EXPECT_EQ(client["samples"], 10);
-  EXPECT_EQ(client["seconds"], 0.25);
-  EXPECT_EQ(client["origin"], "trained");
-  EXPECT_EQ(outcome.events[7]["clients"], sample_clients(4, 1, 5, 2));
-  // Preparing is not judged, training is; the confusion matrix is too long for the log.
-  EXPECT_FALSE(outcome.events[6].contains("accuracy"));
-  EXPECT_TRUE(outcome.events[10].contains("accuracy"));
-  EXPECT_FALSE(outcome.events[10].contains("confusion_matrix"));
-  EXPECT_EQ(outcome.events[10]["uploads"], 2);
-  EXPECT_EQ(outcome.evaluation["accuracy"], 1.0 / static_cast<double>(1 + outcome.value));
-  EXPECT_TRUE(outcome.evaluation.contains("confusion_matrix"));
+  const auto& client = std::get<ClientFinished>(outcome.events[8]);
+  EXPECT_EQ(client.samples, 10u);
+  EXPECT_EQ(client.seconds, 0.25);
+  EXPECT_EQ(client.origin, Origin::kTrained);
+  EXPECT_EQ(std::get<RoundStarted>(outcome.events[7]).clients, sample_clients(4, 1, 5, 2));
+  // The preparation is not evaluated, training is.
+  EXPECT_FALSE(std::get<RoundFinished>(outcome.events[6]).scores);
+  EXPECT_FALSE(std::get<RoundFinished>(outcome.events[6]).evaluation_seconds);
+  EXPECT_TRUE(std::get<RoundFinished>(outcome.events[10]).scores);
+  EXPECT_TRUE(std::get<RoundFinished>(outcome.events[10]).evaluation_seconds);
+  EXPECT_EQ(std::get<RoundFinished>(outcome.events[10]).uploads, 2u);
+  EXPECT_EQ(outcome.evaluation.scores.accuracy, 1.0 / static_cast<double>(1 + outcome.value));
+  EXPECT_FALSE(outcome.evaluation.confusion_matrix.empty());
 }
 
 // Whatever step a process dies at, the next one ends where an undisturbed run does.
@@ -304,7 +312,7 @@ TEST_F(FederationTest, ResumesAfterACrashAtEveryStep) {
       ASSERT_EQ(resumed.totals.download_bytes, undisturbed.totals.download_bytes) << crash_at;
       ASSERT_EQ(resumed.totals.train_samples, undisturbed.totals.train_samples) << crash_at;
       ASSERT_DOUBLE_EQ(resumed.totals.train_seconds, undisturbed.totals.train_seconds) << crash_at;
-      ASSERT_EQ(nlohmann::json(resumed.evaluation), nlohmann::json(undisturbed.evaluation)) << crash_at;
+      ASSERT_EQ(resumed.evaluation, undisturbed.evaluation) << crash_at;
     }
     EXPECT_GT(crash_at, 30);
   }
@@ -335,7 +343,7 @@ TEST_F(FederationTest, KeptUploadsAreNotAskedForAgain) {
   EXPECT_THROW(live(3 + 2 * 3), std::runtime_error);
   const Outcome resumed = live();
   EXPECT_THAT(resumed.asked.at(1), ElementsAre(0, 1, 2));
-  EXPECT_EQ(resumed.events[1]["origin"], "checkpoint");
+  EXPECT_EQ(std::get<ClientFinished>(resumed.events[1]).origin, Origin::kCheckpoint);
   EXPECT_EQ(resumed.value, expected_value(4, 1, 5, 5, false));
 }
 
@@ -345,7 +353,7 @@ TEST_F(FederationTest, AFinishedRunDoesNothing) {
   EXPECT_EQ(again.value, first.value);
   EXPECT_TRUE(again.asked.empty());
   EXPECT_TRUE(again.events.empty());
-  EXPECT_EQ(nlohmann::json(again.evaluation), nlohmann::json(first.evaluation));
+  EXPECT_EQ(again.evaluation, first.evaluation);
 }
 
 TEST_F(FederationTest, ADamagedCheckpointIsAnError) {
@@ -355,9 +363,15 @@ TEST_F(FederationTest, ADamagedCheckpointIsAnError) {
   write_file_atomically(file, std::span(whole).first(whole.size() - 1));
   EXPECT_THAT(error_text([&] { live(); }), HasSubstr("server.safetensors"));
   State state = decode(whole, "whole");
-  state.metadata["checkpoint"] = "{}";
-  write_state(file, state);
-  EXPECT_THAT(error_text([&] { live(); }), HasSubstr("totals"));
+  const auto refusal = [&](const char* note) {
+    state.metadata["checkpoint"] = note;
+    write_state(file, state);
+    return error_text([&] { live(); });
+  };
+  EXPECT_THAT(refusal("{}"), HasSubstr("checkpoint: round: found nothing, expected a count"));
+  EXPECT_THAT(refusal("{\"round\": 3}"), HasSubstr("checkpoint: totals: found nothing, expected an object"));
+  EXPECT_THAT(refusal("{\"round\": 3, \"totals\": {\"uploads\": -1}}"),
+              HasSubstr("checkpoint: totals: uploads: found -1, expected a count"));
 }
 
 TEST_F(FederationTest, OnlyTheLastRoundsUploadsStay) {
@@ -411,7 +425,7 @@ TEST_F(FederationTest, ReuseTakesAnotherRunsUploads) {
   EXPECT_EQ(second.value, first.value);
   EXPECT_TRUE(second.asked.at(1).empty());
   EXPECT_EQ(second.totals.reused_uploads, 2u);
-  EXPECT_EQ(second.events[1]["origin"], "reused");
+  EXPECT_EQ(std::get<ClientFinished>(second.events[1]).origin, Origin::kReused);
 
   checkpoint_ = folder_ / "third";
   options_.depends_on = "another recipe\n";
@@ -446,7 +460,7 @@ TEST_F(FederationTest, ChoosesFromThoseWhoAreThere) {
   options_.clients_per_round = 3;
   const auto live_on = [&] {
     Federation(
-        options_, server, transport, store, [](const Model&) { return Event::object(); }, [](const Event&) {})
+        options_, server, transport, store, [](const Model&) { return Evaluation(); }, [](const Event&) {})
         .run();
   };
   live_on();

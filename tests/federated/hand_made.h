@@ -105,9 +105,9 @@ inline Dataset images(size_t width, size_t classes, const std::vector<std::vecto
 }
 
 inline std::unique_ptr<Method> method_of(const std::string& recipe, const Dataset& prototype,
-                                         uint64_t seed = 0) {
+                                         uint64_t seed = 0, const Trainers* trainers = nullptr) {
   const Config config = Config::parse(recipe, "recipe.toml");
-  return make_method({config, prototype, seed});
+  return make_method({config, prototype, seed, trainers});
 }
 
 // The uploads of clients 0, 1, … through the server of a method, first to last: the model it makes of them.

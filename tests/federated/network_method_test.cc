@@ -21,12 +21,13 @@ using ::testing::HasSubstr;
 class NetworkMethodTest : public testing::TestWithParam<const char*> {
  protected:
   static std::unique_ptr<Method> method(const std::string& more = "",
-                                        const Dataset& prototype = some_images(0)) {
+                                        const Dataset& prototype = some_images(0),
+                                        const Trainers* trainers = nullptr) {
     return hand_made::method_of(
         "rounds = 4\n[model]\nname = \"cnn4\"\nwidth = 16\n[client]\nbatch = 8\nepochs = 5\n"
         "[method]\nname = \"" +
             std::string(GetParam()) + "\"\n" + more,
-        prototype, 3);
+        prototype, 3, trainers);
   }
   // What a client makes of the server's broadcast, as it arrives.
   static State trained(const Method& method, const State& broadcast, const Dataset& data, uint32_t client) {
@@ -49,6 +50,32 @@ class NetworkMethodTest : public testing::TestWithParam<const char*> {
 TEST_P(NetworkMethodTest, LearnsDarkFromLight) {
   const Dataset data = some_images(40);
   EXPECT_EQ(learned(*method(), data), data.labels);
+}
+
+// A trainer of several clients gives each the upload of a trainer of its own, whatever their sizes; one that
+// fails does not hold up the others.
+TEST_P(NetworkMethodTest, ACohortUploadsWhatItsClientsWould) {
+  const Trainers four{.make = make_cpu_trainer, .cohort = 4};
+  const auto alone = method();
+  const auto together = method("", some_images(0), &four);
+  const State broadcast = alone->make_server()->broadcast(2);
+  const std::vector<Dataset> data = {some_images(17), some_images(1), some_images(40), some_images(9)};
+  const auto half = together->make_client();
+  EXPECT_EQ(alone->make_client()->cohort(), 1u);
+  EXPECT_EQ(half->cohort(), 4u);
+  std::vector<ClientContext> contexts;
+  for (uint32_t client = 0; client < 4; ++client) contexts.push_back(context_of(client));
+  contexts[3].progress = [](double) { throw input_error("a client that fails"); };
+  std::vector<CohortClient> clients;
+  for (size_t client = 0; client < 4; ++client) clients.push_back({data[client], contexts[client]});
+  const std::vector<CohortUpload> uploads = half->train_cohort(broadcast, clients);
+  ASSERT_EQ(uploads.size(), 4u);
+  for (uint32_t client = 0; client < 3; ++client) {
+    ASSERT_EQ(uploads[client].error, nullptr);
+    EXPECT_EQ(encode(uploads[client].upload), encode(trained(*alone, broadcast, data[client], client)))
+        << client;
+  }
+  EXPECT_EQ(error_text([&] { std::rethrow_exception(uploads[3].error); }), "a client that fails");
 }
 
 // A client with a single image, and a batch that ends with one; and the same upload every time.

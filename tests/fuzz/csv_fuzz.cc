@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "bitfed/base/error.h"
-#include "bitfed/data/formats/csv.h"
 #include "bitfed/data/catalog/split_table.h"
+#include "bitfed/data/formats/csv.h"
 
 namespace {
 

@@ -276,6 +276,15 @@ def main():
     save("safetensors", "empty", tensors([]))
     save("safetensors", "two", tensors([("w", "F32", [2, 1], bytes(8)), ("b", "U8", [3], b"abc")], {"kind": "test"}))
     save("safetensors", "scalar", tensors([("n", "I64", [], bytes(8)), ("none", "U16", [0], b"")]))
+    entry = '{"dtype":"U8","shape":[0],"data_offsets":[0,0]}'
+    for name, text in {
+            "spaced": ' {\r\n\t"w" : { "shape" : [ 0 , 3 ] , "data_offsets":[0 ,0], "dtype" :"U8" } } ',
+            "escapes": '{"\\u0077\\uD83D\\ude00\\n\\"":%s,"é€😀":%s,"__metadata__":{"\\/":"\\u0000"}}' % (entry, entry),
+            "surrogate": '{"\\ud800":%s}' % entry,
+            "twice": '{"w":%s,"\\u0077":%s}' % (entry, entry),
+            "numbers": '{"w":{"dtype":"U8","shape":[18446744073709551615,1.0,-1,1e2,01],"data_offsets":[0,0]}}',
+            "objects": '{"a":[' + ",".join(["{}"] * 300) + "]}"}.items():
+        save("safetensors", name, struct.pack("<Q", len(text.encode())) + text.encode())
 
     for name, (texts, parts) in models().items():
         save_state("model", name, texts, parts)

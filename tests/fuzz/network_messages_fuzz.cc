@@ -12,6 +12,7 @@ std::unique_ptr<ServerHalf> server_of(const std::string& method) {
   prototype.name = "fuzz";
   prototype.height = prototype.width = 16;
   prototype.channels = 1;
+  prototype.pixel_mean = prototype.pixel_std = {0.5f};
   prototype.class_names = {"a", "b"};
   const Config recipe =
       Config::parse("rounds = 2\n[model]\nname = \"cnn4\"\nwidth = 16\n[method]\nname = \"" + method + "\"\n",

@@ -7,8 +7,8 @@
 #include <memory>
 #include <thread>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/rpc/server/coordinator.h"
 #include "bitfed_v1.pb.h"
 

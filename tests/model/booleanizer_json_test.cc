@@ -66,7 +66,7 @@ TEST(BooleanizerJson, RefusesEveryBadKind) {
   EXPECT_THAT(refusal("{}"), HasSubstr("'kind' is missing"));
   for (const char* other : {"[]", "1", "null", "\"threshold\""})
     EXPECT_THAT(refusal(other), HasSubstr("'kind'"));
-  EXPECT_THAT(refusal(R"({"kind":1})"), HasSubstr("expected a text"));
+  EXPECT_THAT(refusal(R"({"kind":1})"), HasSubstr("expected a string"));
   EXPECT_THAT(refusal(R"({"kind":"Threshold","level":75})"),
               AllOf(HasSubstr("found 'Threshold'"), HasSubstr("'kind'")));
   EXPECT_NE(refusal(R"({"kind":""})"), "");

@@ -318,7 +318,7 @@ TEST(State, RefusesTensorsThatOverlapOrLeaveGaps) {
 TEST(State, RefusesNamesThatOccurTwice) {
   const std::string entry = R"({"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
   EXPECT_THAT(refusal(R"({"w":)" + entry + R"(,"w":)" + entry + "}", "1234"), HasSubstr("'w' twice"));
-  EXPECT_THAT(refusal(R"({"w":1,"w":)" + entry + "}", "1234"), HasSubstr("'w' twice"));
+  EXPECT_THAT(refusal(R"({"w":1,"w":)" + entry + "}", "1234"), HasSubstr("tensor 'w': expected dtype"));
   EXPECT_THAT(refusal(R"({"w":)" + entry + R"(,"\u0077":)" + entry + "}", "1234"), HasSubstr("'w' twice"));
   EXPECT_THAT(refusal(R"({"__metadata__":{"k":"1"},"__metadata__":{"k":"2"}})", ""), HasSubstr("twice"));
   EXPECT_THAT(refusal(R"({"__metadata__":{"k":"1","k":"2"}})", ""), HasSubstr("'k' twice"));
@@ -329,11 +329,11 @@ TEST(State, RefusesNamesThatOccurTwice) {
 TEST(State, RefusesMetadataThatIsNotTexts) {
   for (const char* metadata : {"1", "[]", "\"text\"", "null"}) {
     EXPECT_THAT(refusal("{\"__metadata__\":" + std::string(metadata) + "}", ""),
-                HasSubstr("not an object of texts"));
+                HasSubstr("not an object of strings"));
   }
   for (const char* value : {"1", "[]", "{}", "null", "true"}) {
     EXPECT_THAT(refusal("{\"__metadata__\":{\"k\":" + std::string(value) + "}}", ""),
-                HasSubstr("__metadata__ 'k' is not a text"));
+                HasSubstr("__metadata__ 'k' is not a string"));
   }
 }
 

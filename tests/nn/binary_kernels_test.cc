@@ -24,10 +24,10 @@ TEST_P(BinaryKernelsTest, SumsOfProductsOfSigns) {
       for (uint32_t& word : image) word = random.next_u32();
       std::vector<uint32_t> weights(9 * words * filters);
       for (uint32_t& word : weights) word = random.next_u32();
-      std::vector<uint32_t> places;
+      std::vector<uint32_t> offsets;
       std::vector<uint8_t> cases;
       for (size_t i = 0; i < 4 * kQuads; ++i) {
-        places.push_back(random.below(20));
+        offsets.push_back(random.below(20));
         cases.push_back(static_cast<uint8_t>(random.below(2)));
       }
       std::vector<int32_t> bases;
@@ -39,8 +39,8 @@ TEST_P(BinaryKernelsTest, SumsOfProductsOfSigns) {
         offset[i] = static_cast<float>(random.normal());
       }
       std::vector<float> out(kQuads * filters);
-      const SignPatches patches{image.data(), places.data(), cases.data(),   kQuads,  3,
-                                step,         segment_words, weights.data(), filters, bases.data()};
+      const SignPatches patches{image.data(), offsets.data(), cases.data(),   kQuads,  3,
+                                step,         segment_words,  weights.data(), filters, bases.data()};
       GetParam()->sign_pools(patches, {factor.data(), offset.data(), out.data()});
       std::vector<float> sums(4 * kQuads * filters);
       GetParam()->sign_sums(patches, sums.data());
@@ -50,17 +50,17 @@ TEST_P(BinaryKernelsTest, SumsOfProductsOfSigns) {
       GetParam()->sign_norms(patches, {factor.data(), offset.data(), nullptr, false, normed.data()});
       std::vector<float> block = shortcut;
       GetParam()->sign_norms(patches, {factor.data(), offset.data(), block.data(), true, block.data()});
-      std::vector<int32_t> least;
-      for (size_t i = 0; i < filters; ++i) least.push_back(static_cast<int32_t>(random.below(600)) - 300);
+      std::vector<int32_t> min_sums;
+      for (size_t i = 0; i < filters; ++i) min_sums.push_back(static_cast<int32_t>(random.below(600)) - 300);
       const size_t row = (filters + 31) / 32 + 1;
-      std::vector<uint32_t> next_places;
-      for (size_t i = 0; i < 4 * kQuads; ++i) next_places.push_back(static_cast<uint32_t>(i * row));
+      std::vector<uint32_t> next_offsets;
+      for (size_t i = 0; i < 4 * kQuads; ++i) next_offsets.push_back(static_cast<uint32_t>(i * row));
       std::vector<uint32_t> pixel_bits(4 * kQuads * row);
       std::vector<uint32_t> pool_bits(4 * kQuads * row);
-      GetParam()->sign_thresholds(patches, {least.data(), false, next_places.data(), pixel_bits.data()});
-      GetParam()->sign_thresholds(patches, {least.data(), true, next_places.data(), pool_bits.data()});
-      const auto bit = [&](const std::vector<uint32_t>& bits, size_t place, size_t filter) {
-        return (bits[place * row + filter / 32] >> (filter % 32) & 1) != 0;
+      GetParam()->sign_thresholds(patches, {min_sums.data(), false, next_offsets.data(), pixel_bits.data()});
+      GetParam()->sign_thresholds(patches, {min_sums.data(), true, next_offsets.data(), pool_bits.data()});
+      const auto bit = [&](const std::vector<uint32_t>& bits, size_t at, size_t filter) {
+        return (bits[at * row + filter / 32] >> (filter % 32) & 1) != 0;
       };
       for (size_t quad = 0; quad < kQuads; ++quad) {
         for (size_t filter = 0; filter < filters; ++filter) {
@@ -68,20 +68,20 @@ TEST_P(BinaryKernelsTest, SumsOfProductsOfSigns) {
           for (size_t corner = 4 * quad; corner < 4 * quad + 4; ++corner) {
             int32_t differing = 0;
             for (size_t word = 0; word < 9 * words; ++word) {
-              const uint32_t a = image[places[corner] + word / segment_words * step + word % segment_words];
+              const uint32_t a = image[offsets[corner] + word / segment_words * step + word % segment_words];
               for (uint32_t x = a ^ weights[word * filters + filter]; x != 0; x &= x - 1) ++differing;
             }
             const int32_t sum = bases[cases[corner] * filters + filter] - 2 * differing;
             const size_t at = corner * filters + filter;
             ASSERT_EQ(sums[at], static_cast<float>(sum));
-            ASSERT_EQ(bit(pixel_bits, corner, filter), sum >= least[filter]);
+            ASSERT_EQ(bit(pixel_bits, corner, filter), sum >= min_sums[filter]);
             const float product = static_cast<float>(sum) * factor[filter];
             const float norm = product + offset[filter];
             ASSERT_EQ(normed[at], norm);
             ASSERT_EQ(block[at], std::clamp(norm + shortcut[at], -1.0f, 1.0f));
             largest = std::max(largest, sum);
           }
-          ASSERT_EQ(bit(pool_bits, quad, filter), largest >= least[filter]);
+          ASSERT_EQ(bit(pool_bits, quad, filter), largest >= min_sums[filter]);
           const float product = static_cast<float>(largest) * factor[filter];
           const float sum = product + offset[filter];
           ASSERT_EQ(out[quad * filters + filter], std::min(1.0f, std::max(-1.0f, sum)));

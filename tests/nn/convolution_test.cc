@@ -10,20 +10,43 @@ namespace bitfed {
 namespace {
 
 struct Case {
-  size_t batch, height, width, in, out, side, stride;
+  size_t batch, height, width, in, out;
+  ConvolutionKernel kernel;
+  size_t border;
+
+  ImageShape input() const { return {height, width, in, border}; }
 };
 
-const Case kCases[] = {{2, 6, 6, 16, 16, 3, 1},
-                       {3, 7, 5, 16, 32, 3, 2},
-                       {1, 8, 6, 32, 16, 3, 2},
-                       {2, 7, 8, 16, 16, 1, 2},
-                       {1, 5, 5, 16, 16, 1, 1},
-                       {2, 1, 1, 16, 16, 3, 2},
-                       {2, 1, 4, 16, 16, 1, 2},
-                       // several panels, the last a narrow one; several chunks of images
-                       {1, 3, 4, 96, 80, 3, 1},
-                       {1, 4, 5, 16, 144, 3, 2},
-                       {3, 11, 11, 16, 96, 3, 1}};
+// Every kernel on images of odd, even and different sides, as small as the kernel allows.
+std::vector<Case> kernel_cases() {
+  std::vector<Case> cases;
+  for (const size_t side : {1u, 3u, 5u, 7u}) {
+    for (const size_t stride : {1u, 2u, 3u}) {
+      for (const bool valid : {false, true}) {
+        const ConvolutionKernel kernel{side, stride, valid};
+        const size_t min_side = valid ? side : 1;
+        cases.push_back({2, min_side + 4, min_side + 7, 16, 16, kernel, kernel.padding()});
+        cases.push_back({1, min_side, min_side + 2, 16, 16, kernel, kernel.padding() + 2});
+        cases.push_back({1, min_side + 3, min_side, 16, 16, kernel, kernel.padding() + 1});
+      }
+    }
+  }
+  return cases;
+}
+
+// One pixel of border, as built-in networks have it; several panels, the last a narrow one; several chunks of
+// images.
+const Case kCases[] = {{2, 6, 6, 16, 16, {3, 1}, 1},  {3, 7, 5, 16, 32, {3, 2}, 1},
+                       {1, 8, 6, 32, 16, {3, 2}, 1},  {2, 7, 8, 16, 16, {1, 2}, 1},
+                       {1, 5, 5, 16, 16, {1, 1}, 1},  {2, 1, 1, 16, 16, {3, 2}, 1},
+                       {2, 1, 4, 16, 16, {1, 2}, 1},  {1, 3, 4, 96, 80, {3, 1}, 1},
+                       {1, 4, 5, 16, 144, {3, 2}, 1}, {3, 11, 11, 16, 96, {3, 1}, 1}};
+
+testing::Message named(const Case& c) {
+  return testing::Message() << c.height << " x " << c.width << ", side " << c.kernel.side << ", stride "
+                            << c.kernel.stride << (c.kernel.valid ? ", valid, " : ", same, ")
+                            << kernels().name;
+}
 
 void fill(const ImageShape& shape, uint64_t seed, Images* images) {
   RandomStream random({seed, "images"});
@@ -40,13 +63,12 @@ plain::Values numbers_of(Layer& layer) {
   return {numbers.begin(), numbers.end()};
 }
 
-// Output, and the gradients of sum(weight of an output * output): a product is linear in either factor, so
-// the gradient of one is the sum of what it meets of the other.
+// Output, and the gradients of sum(gradient * output), also added to another path's.
 void expect_plain(const Case& c, const Images& input, Convolution* layer) {
   layer->forward(input, c.batch, Pass::kTraining);
   const plain::Batch x = plain::batch_of(input, c.batch);
   const plain::Values weights = numbers_of(*layer);
-  const plain::Batch y = plain::convolve(x, weights, c.out, c.side, c.stride);
+  const plain::Batch y = plain::convolve(x, weights, c.out, c.kernel);
   ASSERT_EQ(layer->output().shape(), (ImageShape{y.height, y.width, c.out, 0}));
   for (size_t i = 0; i < c.batch; ++i) {
     for (size_t k = 0; k < y.images[i].size(); ++k)
@@ -59,66 +81,108 @@ void expect_plain(const Case& c, const Images& input, Convolution* layer) {
   layer->backward(input, c.batch, &gradient);
   Images both(c.batch, gradient.shape());
   fill(gradient.shape(), 6, &both);
-  const Images beside = both;
-  layer->backward_beside(input, c.batch, both, &both);
-  for (size_t k = 0; k < c.batch * gradient.shape().image_floats(); ++k)
-    ASSERT_NEAR(both.data()[k], gradient.data()[k] + beside.data()[k], 1e-4);
-  const auto objective = [&](const plain::Batch& moved) {
-    double sum = 0;
-    const plain::Batch out = plain::convolve(moved, weights, c.out, c.side, c.stride);
-    for (size_t i = 0; i < c.batch; ++i) {
-      for (size_t k = 0; k < out.images[i].size(); ++k) sum += out.images[i][k] * g.images[i][k];
-    }
-    return sum;
-  };
-  RandomStream random({6, "which"});
-  for (size_t trial = 0; trial < 40; ++trial) {
-    const size_t i = random.below(static_cast<uint32_t>(c.batch));
-    const size_t k = random.below(static_cast<uint32_t>(x.images[i].size()));
-    plain::Batch up = x;
-    plain::Batch down = x;
-    up.images[i][k] += 0.5;
-    down.images[i][k] -= 0.5;
-    EXPECT_NEAR(gradient.row(i, 0)[k], objective(up) - objective(down), 1e-3) << i << " " << k;
+  const Images other = both;
+  Images apart(c.batch, gradient.shape());
+  layer->backward_adding(input, c.batch, other, &apart);
+  layer->backward_adding(input, c.batch, both, &both);
+  for (size_t k = 0; k < c.batch * gradient.shape().image_floats(); ++k) {
+    ASSERT_NEAR(both.data()[k], gradient.data()[k] + other.data()[k], 1e-4);
+    ASSERT_EQ(apart.data()[k], both.data()[k]);
   }
+  const plain::ConvolutionGradients expected = plain::convolve_back(x, weights, g, c.kernel);
+  for (size_t i = 0; i < c.batch; ++i) {
+    for (size_t k = 0; k < expected.inputs[i].size(); ++k)
+      ASSERT_NEAR(gradient.row(i, 0)[k], expected.inputs[i][k], 1e-3) << i << " " << k;
+  }
+  const Matrix& of_weights = layer->weight_gradient();
+  for (size_t k = 0; k < expected.weights.size(); ++k)
+    ASSERT_NEAR(of_weights.row(k / c.out)[k % c.out], expected.weights[k], 1e-3) << k;
+}
+
+void expect_plain(const Case& c) {
+  SCOPED_TRACE(named(c));
+  Images input(c.batch, c.input());
+  fill(c.input(), 4, &input);
+  Convolution layer(c.batch, c.input(), c.out, "layer", c.kernel);
+  layer.initialise(RandomStream({3, "layer"}));
+  expect_plain(c, input, &layer);
 }
 
 TEST(ConvolutionTest, AgreesWithPlainLoops) {
-  for (const Case& c : kCases) {
-    SCOPED_TRACE(testing::Message() << c.height << " x " << c.width << ", side " << c.side << ", stride "
-                                    << c.stride);
-    const ImageShape shape{c.height, c.width, c.in, 1};
-    Images input(c.batch, shape);
-    fill(shape, 4, &input);
-    Convolution layer(c.batch, shape, c.out, "layer", {c.side, c.stride});
-    layer.start(RandomStream({3, "layer"}));
-    expect_plain(c, input, &layer);
+  for (const Case& c : kCases) expect_plain(c);
+}
+
+TEST(ConvolutionTest, EveryKernelAgreesWithPlainLoopsOnEveryInstructionSet) {
+  const std::string before = kernels().name;
+  for (const Kernels* table : supported_kernels()) {
+    force_kernels(table->name);
+    for (const Case& c : kernel_cases()) expect_plain(c);
+  }
+  force_kernels(before);
+}
+
+// The plain loops' own gradients: sum(output * g) is linear in inputs and in weights.
+TEST(ConvolutionTest, PlainGradientsAgreeWithCentralDifferences) {
+  for (const Case& c : kernel_cases()) {
+    SCOPED_TRACE(named(c));
+    Images input(c.batch, c.input());
+    fill(c.input(), 4, &input);
+    plain::Batch x = plain::batch_of(input, c.batch);
+    RandomStream random({6, "numbers"});
+    plain::Values weights(c.kernel.taps() * c.in * c.out);
+    for (double& weight : weights) weight = random.normal();
+    plain::Batch g = plain::convolve(x, weights, c.out, c.kernel);
+    for (plain::Values& image : g.images) {
+      for (double& value : image) value = random.normal();
+    }
+    const auto slope = [&](double* number) {
+      const auto objective = [&](double change) {
+        const double kept = *number;
+        *number += change;
+        const plain::Batch y = plain::convolve(x, weights, c.out, c.kernel);
+        *number = kept;
+        double sum = 0;
+        for (size_t i = 0; i < c.batch; ++i) {
+          for (size_t k = 0; k < y.images[i].size(); ++k) sum += y.images[i][k] * g.images[i][k];
+        }
+        return sum;
+      };
+      return objective(0.5) - objective(-0.5);
+    };
+    const plain::ConvolutionGradients gradients = plain::convolve_back(x, weights, g, c.kernel);
+    for (int trial = 0; trial < 3; ++trial) {
+      const size_t i = random.below(static_cast<uint32_t>(c.batch));
+      const size_t k = random.below(static_cast<uint32_t>(x.images[i].size()));
+      EXPECT_NEAR(gradients.inputs[i][k], slope(&x.images[i][k]), 1e-6);
+      const size_t weight = random.below(static_cast<uint32_t>(weights.size()));
+      EXPECT_NEAR(gradients.weights[weight], slope(&weights[weight]), 1e-6);
+    }
   }
 }
 
 TEST(ConvolutionTest, WithBinaryWeightsAgreesWithPlainLoops) {
-  for (const Case& c : kCases) {
-    SCOPED_TRACE(testing::Message() << c.height << " x " << c.width << ", side " << c.side << ", stride "
-                                    << c.stride);
-    const ImageShape shape{c.height, c.width, c.in, 1};
-    Images input(c.batch, shape);
-    fill(shape, 4, &input);
-    BinaryWeightConvolution layer(c.batch, shape, c.out, {}, "layer", {c.side, c.stride});
-    layer.start(RandomStream({3, "layer"}));
-    layer.begin_round();
+  std::vector<Case> cases = kernel_cases();
+  cases.insert(cases.end(), std::begin(kCases), std::end(kCases));
+  for (const Case& c : cases) {
+    SCOPED_TRACE(named(c));
+    Images input(c.batch, c.input());
+    fill(c.input(), 4, &input);
+    BinaryWeightConvolution layer(c.batch, c.input(), c.out, {}, "layer", c.kernel);
+    layer.initialise(RandomStream({3, "layer"}));
+    layer.set_anchor();
     layer.begin_epoch(0.2);
     expect_plain(c, input, &layer);
     for (const double number : numbers_of(layer)) ASSERT_EQ(std::fabs(number), 1);
   }
 }
 
-// Channels that are there only to fill lanes change nothing of the others.
-TEST(ConvolutionTest, IdleChannels) {
-  const ImageShape narrow = shape_of_lanes(5, 4, 10, 1);
+// Padding channels do not change the others.
+TEST(ConvolutionTest, PaddingChannels) {
+  const ImageShape narrow = padded_shape(5, 4, 10, 1);
   const ImageShape wide{5, 4, 16, 1};
   Convolution layer(2, narrow, 12, "narrow");
   Convolution full(2, wide, 16, "wide");
-  layer.start(RandomStream({3, "layer"}));
+  layer.initialise(RandomStream({3, "layer"}));
   EXPECT_EQ(layer.parameters()[0]->count(), 9u * 10 * 12);
   full.parameters()[0]->values = layer.parameters()[0]->values;
   full.parameters()[0]->values.columns = 16;

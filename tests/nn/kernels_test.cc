@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "bitfed/base/hash/random.h"
+#include "bitfed/bits/kernels.h"
+#include "bitfed/nn/kernels/binary_kernels.h"
 #include "bitfed/nn/kernels/matrix.h"
+#include "bitfed/nn/kernels/tile_kernels.h"
 
 namespace bitfed {
 namespace {
@@ -59,15 +62,15 @@ TEST(NeuralKernelsTest, SumsAreClippedAndGradientsPassWithin) {
       Floats out(count);
       table->add_clipped(a.row(0), b.row(0), count, bounds, out.data());
       Floats clipped = gradient.values;
-      table->clip_back(out.data(), count, bounds, clipped.data());
+      table->clip_backward(out.data(), count, bounds, clipped.data());
       for (size_t i = 0; i < count; ++i) {
         const float sum = a.values[i] + b.values[i];
         if (std::isnan(sum)) {
           EXPECT_TRUE(std::isnan(out[i])) << table->name;
           continue;
         }
-        EXPECT_EQ(out[i], std::clamp(sum, bounds.least, bounds.most)) << table->name;
-        const bool passes = bounds.least < sum && sum < bounds.most;
+        EXPECT_EQ(out[i], std::clamp(sum, bounds.min, bounds.max)) << table->name;
+        const bool passes = bounds.min < sum && sum < bounds.max;
         EXPECT_EQ(clipped[i], passes ? gradient.values[i] : 0) << table->name;
       }
     }
@@ -402,7 +405,7 @@ TEST(NeuralKernelsTest, QuantisedToTheNearestEven) {
     EXPECT_EQ(table->largest_magnitude(x.data(), 16), 16383.6f / 4) << table->name;
     for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
       Floats spoilt(64);
-      spoilt[5] = bad;  // and finite numbers behind it
+      spoilt[5] = bad;  // and finite values after it
       EXPECT_TRUE(std::isnan(table->largest_magnitude(spoilt.data(), 64))) << table->name;
     }
   }
@@ -473,10 +476,10 @@ TEST(NeuralKernelsTest, WhatIsStreamedIsTheSame) {
     Matrix streamed(kRows, kColumns);
     Matrix stored(kRows, kColumns);
     SignBackward back{x.row(0), count, 0.5f, 1.25f, {1, 1}, y.row(0), streamed.row(0), true};
-    table->sign_back(back);
+    table->sign_backward(back);
     back.x_gradient = stored.row(0);
     back.streams = false;
-    table->sign_back(back);
+    table->sign_backward(back);
     expect_same(streamed, stored);
     table->add_clipped(x.row(0), y.row(0), count, {-1, 1}, streamed.row(0));
     for (const size_t at : {size_t{0}, count / 2})
@@ -496,6 +499,19 @@ TEST(NeuralKernelsTest, WhatIsStreamedIsTheSame) {
       EXPECT_NEAR(norm.out.row(7)[c], expected, 1e-4) << table->name;
     }
   }
+}
+
+// The neural tables are those of the instruction set that is in use for bits.
+TEST(NeuralKernelsTest, TablesFollowTheOneInUse) {
+  const std::string before = kernels().name;
+  for (const Kernels* table : supported_kernels()) {
+    force_kernels(table->name);
+    const std::string expected = table->instruction_set == InstructionSet::kAmx ? "avx512" : table->name;
+    EXPECT_EQ(neural_kernels().name, expected);
+    EXPECT_EQ(binary_kernels().name, expected);
+    EXPECT_EQ(tile_kernels() != nullptr, table->instruction_set == InstructionSet::kAmx);
+  }
+  force_kernels(before);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace bitfed {
 namespace {
 
-// Numbers that any language makes alike.
+// Values that every language computes alike.
 double made_up(int64_t i) {
   return static_cast<double>((i * 7919 + 13) % 2001 - 1000) / 1000.0;
 }
@@ -50,7 +50,7 @@ std::vector<uint16_t> made_up_batch(size_t rows, size_t step, MlpTrainer* traine
   return labels;
 }
 
-// One number that depends on all of a layer's: the sum of value * (31 j mod 17 - 8).
+// One value that depends on all values of a layer: the sum of value * (31 j mod 17 - 8).
 template <typename Value>
 double digest(size_t count, Value value) {
   double sum = 0;

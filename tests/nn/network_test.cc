@@ -6,8 +6,12 @@
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
+#include "bitfed/nn/layers/average_pool.h"
+#include "bitfed/nn/layers/biased_activation.h"
 #include "bitfed/nn/layers/convolution.h"
 #include "bitfed/nn/layers/dense.h"
+#include "bitfed/nn/layers/dropout.h"
+#include "bitfed/nn/layers/max_pool.h"
 #include "bitfed/nn/layers/pooled_norm.h"
 
 namespace bitfed {
@@ -31,7 +35,7 @@ Network make_network(const Case& c) {
     shape = {shape.height / 2, shape.width / 2, channels, first ? size_t{1} : size_t{0}};
   }
   network.add(std::make_unique<Dense>(c.batch, shape, c.classes, "c"));
-  network.start(RandomStream({11, "network"}));
+  network.initialise(RandomStream({11, "network"}));
   return network;
 }
 
@@ -184,7 +188,7 @@ TEST(NetworkTest, SameBitsOnEveryInstructionSet) {
       network.predict(c.batch);
       std::vector<float>& result = results.emplace_back(network.logits(0), network.logits(0) + c.classes);
       for (const Parameter* parameter : network.parameters()) {
-        const std::vector<float> numbers = parameter->numbers();
+        const std::vector<float> numbers = parameter->to_vector();
         result.insert(result.end(), numbers.begin(), numbers.end());
       }
     }
@@ -193,9 +197,58 @@ TEST(NetworkTest, SameBitsOnEveryInstructionSet) {
   force_kernels(before);
 }
 
-TEST(NetworkTest, LearnsABatchByHeart) {
-  const Case& c = kCases[0];
-  Network network = make_network(c);
+// Without batch norm: convolutions of other kernels, biases, pools, dropout and hidden dense layers.
+Network make_plain_network(const Case& c, double dropout) {
+  const ImageShape input{c.height, c.width, c.channels, 2};
+  Network network(c.batch, input, c.classes);
+  ImageShape shape = input;
+  const auto add = [&](auto layer) {
+    shape = layer->output().shape();
+    network.add(std::move(layer));
+  };
+  add(std::make_unique<Convolution>(c.batch, shape, c.first, "a", ConvolutionKernel{5, 1}));
+  add(std::make_unique<BiasedActivation>(c.batch, shape, Activation::kRelu, "a", 25 * c.channels));
+  add(std::make_unique<MaxPool>(c.batch, shape, 2));
+  add(std::make_unique<Dropout>(c.batch, shape, dropout));
+  add(std::make_unique<Convolution>(c.batch, shape, 10, "b", ConvolutionKernel{1, 1, true}));
+  add(std::make_unique<BiasedActivation>(c.batch, shape, Activation::kHardtanh, "b", c.first, 1));
+  add(std::make_unique<Convolution>(c.batch, shape, c.second, "c", ConvolutionKernel{3, 2}));
+  add(std::make_unique<AveragePool>(c.batch, shape, shape.height / 2));
+  add(std::make_unique<Dense>(c.batch, shape, 21, "d", Bias::kLearned));
+  add(std::make_unique<ActivationLayer>(c.batch, shape, Activation::kRelu));
+  add(std::make_unique<Dropout>(c.batch, shape, dropout));
+  add(std::make_unique<Dense>(c.batch, shape, c.classes, "e", Bias::kLearned));
+  network.initialise(RandomStream({14, "network"}));
+  return network;
+}
+
+TEST(NetworkTest, WithoutBatchNormTheSameBitsOnEveryInstructionSet) {
+  const std::string before = kernels().name;
+  const Case c{4, 9, 8, 3, 16, 32, 5};
+  std::vector<std::vector<std::vector<float>>> results;
+  for (const Kernels* table : supported_kernels()) {
+    force_kernels(table->name);
+    Network network = make_plain_network(c, 0.3);
+    network.seed(RandomStream({15, "seed"}));
+    const std::vector<uint16_t> labels = fill(&network, c, c.batch);
+    for (int step = 0; step < 3; ++step) {
+      network.differentiate(labels);
+      network.descend(0.1f);
+    }
+    auto& result = results.emplace_back();
+    for (const Parameter* parameter : network.parameters()) result.push_back(parameter->to_vector());
+  }
+  for (const auto& result : results) EXPECT_EQ(result, results.front());
+  Network other = make_plain_network(c, 0.3);
+  other.seed(RandomStream({16, "seed"}));
+  const std::vector<uint16_t> labels = fill(&other, c, c.batch);
+  other.differentiate(labels);
+  other.descend(0.1f);
+  EXPECT_NE(other.parameters()[0]->to_vector(), results.front()[0]);
+  force_kernels(before);
+}
+
+void expect_learns_by_heart(const Case& c, Network network) {
   const std::vector<uint16_t> labels = fill(&network, c, c.batch);
   float loss = 0;
   for (int step = 0; step < 200; ++step) {
@@ -208,6 +261,12 @@ TEST(NetworkTest, LearnsABatchByHeart) {
     const float* logits = network.logits(i);
     EXPECT_EQ(std::max_element(logits, logits + c.classes) - logits, labels[i]);
   }
+}
+
+TEST(NetworkTest, LearnsABatchByHeart) {
+  expect_learns_by_heart(kCases[0], make_network(kCases[0]));
+  const Case c{4, 9, 8, 3, 16, 32, 5};
+  expect_learns_by_heart(c, make_plain_network(c, 0));
 }
 
 // A part of a batch is as good as a batch of that size.

@@ -18,7 +18,7 @@ Shorts random_shorts(size_t count, uint64_t below, const char* purpose) {
   return numbers;
 }
 
-// Two segments of a few pairs; all numbers of vectors a row of b can have, and rows that fill no tile.
+// Two segments of a few pairs; every number of vectors that a row of b can have, and rows that fill no tile.
 constexpr size_t kSegments = 2;
 constexpr size_t kPairs = 5;
 constexpr size_t kRows = 13;
@@ -43,14 +43,14 @@ struct Operands {
 };
 
 TEST(PairKernelsTest, ProductsAreThoseOfPlainLoops) {
-  std::vector<uint32_t> places;
-  for (size_t r = 0; r < kRows; ++r) places.push_back(static_cast<uint32_t>(r * 2 * kPairs));
+  std::vector<uint32_t> offsets;
+  for (size_t r = 0; r < kRows; ++r) offsets.push_back(static_cast<uint32_t>(r * 2 * kPairs));
   for (size_t columns = 16; columns <= 144; columns += 16) {
     const Operands operands(columns);
     for (const NeuralKernels* table : supported_neural_kernels()) {
       Matrix c(kRows, columns);
       PairProduct product{operands.a.data(),
-                          places.data(),
+                          offsets.data(),
                           kSegments,
                           kPairs,
                           kRows * 2 * kPairs,

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bitfed/nn/layers/images.h"
+#include "bitfed/nn/layers/convolution_geometry.h"
 
 namespace bitfed::plain {
 
@@ -35,27 +35,72 @@ inline Batch batch_of(const Images& from, size_t images) {
   return batch;
 }
 
-// Weights by row and column of the kernel, input channel, output channel; zeros beyond the edge.
-inline Batch convolve(const Batch& x, const Values& weights, size_t out, size_t side, size_t stride) {
-  Batch y{(x.height - 1) / stride + 1, (x.width - 1) / stride + 1, out, {}};
-  for (const Values& image : x.images) {
-    Values& to = y.images.emplace_back(y.pixels() * out);
-    for (size_t row = 0; row < y.height; ++row) {
-      for (size_t column = 0; column < y.width; ++column) {
-        for (size_t tap = 0; tap < side * side; ++tap) {
-          const size_t from_row = row * stride + tap / side - side / 2;  // wraps around where it is outside
-          const size_t from_column = column * stride + tap % side - side / 2;
-          if (from_row >= x.height || from_column >= x.width) continue;
-          for (size_t a = 0; a < x.channels; ++a) {
-            const double value = image[(from_row * x.width + from_column) * x.channels + a];
-            for (size_t o = 0; o < out; ++o)
-              to[(row * y.width + column) * out + o] += value * weights[(tap * x.channels + a) * out + o];
-          }
-        }
-      }
+// An image's size after a convolution: as many steps as fit into the padded image.
+inline size_t steps(size_t pixels, const ConvolutionKernel& kernel) {
+  const size_t padding = kernel.valid ? 0 : kernel.side / 2;
+  size_t count = 0;
+  while (count * kernel.stride + kernel.side <= pixels + 2 * padding) ++count;
+  return count;
+}
+
+// body(output pixel, input pixel, tap): all that meet in an image of height x width; zeros beyond the edge.
+template <typename Body>
+void for_each_tap(size_t height, size_t width, const ConvolutionKernel& kernel, Body body) {
+  const size_t padding = kernel.valid ? 0 : kernel.side / 2;
+  const size_t columns = steps(width, kernel);
+  for (size_t pixel = 0; pixel < steps(height, kernel) * columns; ++pixel) {
+    for (size_t tap = 0; tap < kernel.side * kernel.side; ++tap) {
+      // They wrap around where they are outside.
+      const size_t row = pixel / columns * kernel.stride + tap / kernel.side - padding;
+      const size_t column = pixel % columns * kernel.stride + tap % kernel.side - padding;
+      if (row < height && column < width) body(pixel, row * width + column, tap);
     }
   }
+}
+
+// Weights by row and column of the kernel, input channel, output channel.
+inline Batch convolve(const Batch& x, const Values& weights, size_t out, const ConvolutionKernel& kernel) {
+  Batch y{steps(x.height, kernel), steps(x.width, kernel), out, {}};
+  for (const Values& image : x.images) {
+    Values& to = y.images.emplace_back(y.pixels() * out);
+    for_each_tap(x.height, x.width, kernel, [&](size_t pixel, size_t from, size_t tap) {
+      for (size_t a = 0; a < x.channels; ++a) {
+        const double value = image[from * x.channels + a];
+        const double* row = weights.data() + (tap * x.channels + a) * out;
+        for (size_t o = 0; o < out; ++o) to[pixel * out + o] += value * row[o];
+      }
+    });
+  }
   return y;
+}
+
+// The gradients of sum(output * g).
+struct ConvolutionGradients {
+  std::vector<Values> inputs;  // an image each
+  Values weights;
+};
+
+inline ConvolutionGradients convolve_back(const Batch& x, const Values& weights, const Batch& g,
+                                          const ConvolutionKernel& kernel) {
+  const size_t out = g.channels;
+  ConvolutionGradients gradients{{}, Values(weights.size())};
+  for (size_t i = 0; i < x.images.size(); ++i) {
+    Values& of_input = gradients.inputs.emplace_back(x.images[i].size());
+    for_each_tap(x.height, x.width, kernel, [&](size_t pixel, size_t from, size_t tap) {
+      for (size_t a = 0; a < x.channels; ++a) {
+        const size_t row = (tap * x.channels + a) * out;
+        const double value = x.images[i][from * x.channels + a];
+        double sum = 0;
+        for (size_t o = 0; o < out; ++o) {
+          const double gradient = g.images[i][pixel * out + o];
+          sum += gradient * weights[row + o];
+          gradients.weights[row + o] += gradient * value;
+        }
+        of_input[from * x.channels + a] += sum;
+      }
+    });
+  }
+  return gradients;
 }
 
 inline Batch normalise(Batch x, const Values& scale, const Values& shift) {

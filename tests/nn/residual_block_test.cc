@@ -5,12 +5,14 @@
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
+#include "bitfed/nn/layers/activation_layer.h"
 #include "bitfed/nn/layers/average_pool.h"
 #include "bitfed/nn/layers/batch_norm.h"
 #include "bitfed/nn/layers/border.h"
 #include "bitfed/nn/layers/convolution.h"
 #include "bitfed/nn/layers/dense.h"
 #include "bitfed/nn/layers/network.h"
+#include "tests/nn/layer_gradients.h"
 #include "tests/nn/plain_layers.h"
 
 namespace bitfed {
@@ -41,8 +43,12 @@ std::unique_ptr<Layer> make_block(const Case& c, const ImageShape& in, size_t st
   path.add(std::make_unique<Border>(c.batch, out, 1));
   add_convolution(c, {out.height, out.width, channels, 1}, out, {3, 1}, Activation::kNone, name + ".b",
                   &path);
-  Sequence shortcut;
-  if (stride > 1) add_convolution(c, bordered, out, {1, stride}, Activation::kNone, name + ".c", &shortcut);
+  std::optional<AddingSequence> shortcut;
+  if (stride > 1) {
+    shortcut.emplace(std::make_unique<Convolution>(c.batch, bordered, channels, name + ".c",
+                                                   ConvolutionKernel{1, stride}));
+    shortcut->add(std::make_unique<BatchNorm>(c.batch, out, Activation::kNone, name + ".c.norm"));
+  }
   return std::make_unique<ResidualBlock>(c.batch, out, c.activation, std::make_unique<Border>(c.batch, in, 1),
                                          std::move(path), std::move(shortcut));
 }
@@ -61,7 +67,7 @@ Network make_network(const Case& c) {
   network.add(std::make_unique<BatchNorm>(c.batch, ImageShape{1, 1, kSecond, 0}, Activation::kNone, "norm"));
   network.add(
       std::make_unique<Dense>(c.batch, ImageShape{1, 1, kSecond, 0}, c.classes, "dense", Bias::kLearned));
-  network.start(RandomStream({21, "network"}));
+  network.initialise(RandomStream({21, "network"}));
   return network;
 }
 
@@ -94,7 +100,7 @@ class Plain {
 
  private:
   plain::Batch convolution(const plain::Batch& x, size_t out, size_t side, size_t stride) {
-    const plain::Batch y = plain::convolve(x, parameters_[at_], out, side, stride);
+    const plain::Batch y = plain::convolve(x, parameters_[at_], out, {side, stride});
     at_ += 5;
     return plain::normalise(y, parameters_[at_ - 4], parameters_[at_ - 3]);
   }
@@ -161,11 +167,108 @@ TEST(ResidualBlockTest, SameBitsOnEveryInstructionSet) {
         network.descend(0.1f);
       }
       auto& result = results.emplace_back();
-      for (const Parameter* parameter : network.parameters()) result.push_back(parameter->numbers());
+      for (const Parameter* parameter : network.parameters()) result.push_back(parameter->to_vector());
     }
     for (const auto& result : results) EXPECT_EQ(result, results.front());
   }
   force_kernels(before);
+}
+
+Sequence convolution_path(size_t batch, const ImageShape& input, const char* name, Activation activation) {
+  Sequence path;
+  path.add(std::make_unique<Convolution>(batch, input.with_border(1), input.channels, name));
+  path.add(std::make_unique<ActivationLayer>(batch, input, activation));
+  return path;
+}
+
+// What stands at the end of a path must leave the gradient to the shortcut as it is: an activation, and a
+// block inside another.
+TEST(ResidualBlockTest, PathsThatEndWithAnActivationOrABlock) {
+  const ImageShape shape{3, 2, 16, 0};
+  const auto border = [&] { return std::make_unique<Border>(2, shape, 1); };
+  for (const bool has_shortcut : {false, true}) {
+    Sequence path = convolution_path(2, shape, "outer", Activation::kHardtanh);
+    path.add(std::make_unique<ResidualBlock>(2, shape, Activation::kRelu, border(),
+                                             convolution_path(2, shape, "inner", Activation::kRelu)));
+    std::optional<AddingSequence> shortcut;
+    if (has_shortcut) {
+      shortcut.emplace(
+          std::make_unique<Convolution>(2, shape.with_border(1), 16, "shortcut", ConvolutionKernel{1, 1}));
+    }
+    ResidualBlock block(2, shape, Activation::kNone, border(), std::move(path), std::move(shortcut));
+    block.initialise(RandomStream({31, "block"}));
+    Images input(2, shape);
+    fill_normal(4, &input);
+    expect_gradients(&block, &input, 2);
+  }
+}
+
+// Counts what reaches it, and keeps the streams that it gets.
+class Probe : public AddingLayer {
+ public:
+  explicit Probe(const std::string& name) : AddingLayer(1, ImageShape{1, 1, 16, 0}), parameter(name, 1, 1) {}
+
+  void forward(const Images&, size_t, Pass) override {}
+  void backward(const Images&, size_t, Images*) override {}
+  void backward_adding(const Images&, size_t, const Images&, Images*) override {}
+
+  Parameter parameter;
+  std::vector<std::string> heard;
+  uint32_t initial = 0;
+  uint32_t seeded = 0;
+
+ private:
+  void on_initialise(RandomStream random) override {
+    heard.emplace_back("initialise");
+    initial = random.next_u32();
+  }
+  void on_seed(const RandomStream& random) override {
+    heard.emplace_back("seed");
+    seeded = RandomStream(random).next_u32();
+  }
+  void on_set_anchor() override { heard.emplace_back("set_anchor"); }
+  void on_begin_epoch(double progress) override {
+    heard.push_back("begin_epoch " + std::to_string(progress));
+  }
+  void on_fuse() override { heard.emplace_back("fuse"); }
+  std::vector<Parameter*> own_parameters() override { return {&parameter}; }
+};
+
+TEST(ResidualBlockTest, EveryHookReachesEntryPathAndShortcut) {
+  auto entry = std::make_unique<Probe>("entry");
+  auto path = std::make_unique<Probe>("path");
+  auto first = std::make_unique<Probe>("first");
+  auto second = std::make_unique<Probe>("second");
+  auto behind = std::make_unique<Probe>("behind");
+  const std::vector<Probe*> probes = {entry.get(), path.get(), first.get(), second.get(), behind.get()};
+  Sequence of_path;
+  of_path.add(std::move(path));
+  AddingSequence shortcut(std::move(first));
+  shortcut.add(std::move(second));
+  const ImageShape shape{1, 1, 16, 0};
+  Network network(1, shape, 2);
+  network.add(std::make_unique<ResidualBlock>(1, shape, Activation::kRelu, std::move(entry),
+                                              std::move(of_path), std::move(shortcut)));
+  network.add(std::move(behind));
+  const RandomStream random({1, "network"});
+  network.initialise(random);
+  network.seed(random);
+  network.set_anchor();
+  network.begin_epoch(0.5);
+  network.fuse();
+  const std::vector<std::string> all = {"initialise", "seed", "set_anchor", "begin_epoch 0.500000", "fuse"};
+  ASSERT_EQ(network.parameters().size(), probes.size());
+  EXPECT_EQ(network.deployed().size(), probes.size());
+  const RandomStream block = random.substream(0);
+  const std::vector<RandomStream> streams = {block.substream(2), block.substream(0).substream(0),
+                                             block.substream(1).substream(0), block.substream(1).substream(1),
+                                             random.substream(1)};
+  for (size_t i = 0; i < probes.size(); ++i) {
+    EXPECT_EQ(probes[i]->heard, all) << probes[i]->parameter.name;
+    EXPECT_EQ(network.parameters()[i], &probes[i]->parameter);
+    EXPECT_EQ(probes[i]->initial, RandomStream(streams[i]).next_u32());
+    EXPECT_EQ(probes[i]->seeded, probes[i]->initial);
+  }
 }
 
 // One image: batch norm over features sees one value each, which is its own mean. What is behind the norm
@@ -183,7 +286,7 @@ TEST(ResidualBlockTest, ABatchOfOne) {
     const bool behind = parameter->name == "norm.shift" || parameter->name == "dense.bias";
     EXPECT_EQ(most > 0, behind) << parameter->name;  // the dense weights meet a shift of 0
     if (parameter->name == "norm.mean") {
-      EXPECT_EQ(parameter->numbers(), std::vector<float>(kSecond, 0));
+      EXPECT_EQ(parameter->to_vector(), std::vector<float>(kSecond, 0));
     }
   }
 }

@@ -38,7 +38,7 @@ std::vector<double> standardised(std::vector<double> w) {
 }
 
 // The sum of gradient * smooth sign of v, in double precision.
-double objective(const Values& values, const std::vector<std::vector<double>>& server, const Matrix& r1,
+double objective(const Values& values, const std::vector<std::vector<double>>& anchor, const Matrix& r1,
                  const Matrix& r2, const Matrix& gradient, const Surrogate& surrogate) {
   const size_t a = r1.rows;
   const size_t b = r2.rows;
@@ -46,20 +46,20 @@ double objective(const Values& values, const std::vector<std::vector<double>>& s
   for (size_t f = 0; f < values.local.size(); ++f) {
     std::vector<double> w(a * b);
     for (size_t i = 0; i < w.size(); ++i)
-      w[i] = values.lambda * values.local[f][i] + (1 - values.lambda) * server[f][i];
+      w[i] = values.lambda * values.local[f][i] + (1 - values.lambda) * anchor[f][i];
     w = standardised(w);
-    const std::vector<double> of_server = standardised(server[f]);
+    const std::vector<double> of_anchor = standardised(anchor[f]);
     const double alpha = std::fabs(std::sin(values.theta[f]));
     const double beta = std::fabs(std::sin(values.gamma));
     for (size_t i = 0; i < a; ++i) {
       for (size_t j = 0; j < b; ++j) {
-        double turned = 0;
+        double rotated = 0;
         for (size_t k = 0; k < a; ++k) {
           for (size_t l = 0; l < b; ++l)
-            turned += static_cast<double>(r1.row(k)[i]) * w[k * b + l] * r2.row(l)[j];
+            rotated += static_cast<double>(r1.row(k)[i]) * w[k * b + l] * r2.row(l)[j];
         }
         const double own = w[i * b + j];
-        const double v = own + alpha * (turned - own) + beta * (of_server[i * b + j] - own);
+        const double v = own + alpha * (rotated - own) + beta * (of_anchor[i * b + j] - own);
         sum += gradient.row(f)[i * b + j] * smooth_sign(v, surrogate);
       }
     }
@@ -68,20 +68,20 @@ double objective(const Values& values, const std::vector<std::vector<double>>& s
 }
 
 TEST(RotatedWeightsTest, GradientsAgreeWithCentralDifferences) {
-  for (const double part : {0.3, 0.75}) {
+  for (const double progress : {0.3, 0.75}) {
     const size_t filters = 16;
     const size_t inputs = 18;
     RotatedWeights layer(filters, inputs, {}, "x");
-    layer.start(RandomStream({1, "start"}));
-    layer.begin_round();
-    layer.begin_epoch(1, part);
+    layer.initialise(RandomStream({1, "start"}));
+    layer.set_anchor();
+    layer.begin_epoch(1, progress);
     std::vector<Parameter*> parameters = layer.parameters();  // weights, theta, r1, r2, lambda, gamma
     Parameter& weights = *parameters[0];
-    std::vector<std::vector<double>> server(filters);
+    std::vector<std::vector<double>> anchor(filters);
     RandomStream random({2, "moved"});
     for (size_t f = 0; f < filters; ++f) {
       for (size_t i = 0; i < inputs; ++i) {
-        server[f].push_back(weights.values.row(f)[i]);
+        anchor[f].push_back(weights.values.row(f)[i]);
         weights.values.row(f)[i] += static_cast<float>(0.05 * random.normal());
       }
     }
@@ -99,16 +99,16 @@ TEST(RotatedWeightsTest, GradientsAgreeWithCentralDifferences) {
     }
     values.lambda = parameters[4]->values.row(0)[0];
     values.gamma = parameters[5]->values.row(0)[0];
-    const Surrogate surrogate = surrogate_of_weights(part);
+    const Surrogate surrogate = surrogate_of_weights(progress);
     const auto slope = [&](double* value) {
       const double kept = *value;
       const double step = 1e-6;
       *value = kept + step;
       const double above =
-          objective(values, server, parameters[2]->values, parameters[3]->values, gradient, surrogate);
+          objective(values, anchor, parameters[2]->values, parameters[3]->values, gradient, surrogate);
       *value = kept - step;
       const double below =
-          objective(values, server, parameters[2]->values, parameters[3]->values, gradient, surrogate);
+          objective(values, anchor, parameters[2]->values, parameters[3]->values, gradient, surrogate);
       *value = kept;
       return (above - below) / (2 * step);
     };
@@ -127,8 +127,8 @@ TEST(RotatedWeightsTest, GradientsAgreeWithCentralDifferences) {
 
 TEST(RotatedWeightsTest, SignsAreThoseOfTheMixture) {
   RotatedWeights layer(16, 18, {.lambda = false, .beta = false}, "x");
-  layer.start(RandomStream({1, "start"}));
-  layer.begin_round();
+  layer.initialise(RandomStream({1, "start"}));
+  layer.set_anchor();
   Parameter& theta = *layer.parameters()[1];
   for (size_t f = 0; f < 16; ++f) theta.values.row(0)[f] = 0;  // alpha 0: the weights' own signs
   const Matrix& signs = layer.forward();
@@ -141,15 +141,15 @@ TEST(RotatedWeightsTest, SignsAreThoseOfTheMixture) {
   EXPECT_EQ(layer.parameters().size(), 4u);
 }
 
-TEST(RotatedWeightsTest, ARoundEndsWithTheFusedWeights) {
+TEST(RotatedWeightsTest, FusesTheWeightsWithTheAnchor) {
   RotatedWeights layer(16, 9, {}, "x");
-  layer.start(RandomStream({1, "start"}));
-  layer.begin_round();
+  layer.initialise(RandomStream({1, "start"}));
+  layer.set_anchor();
   Parameter& weights = *layer.parameters()[0];
-  const float server = weights.values.row(3)[4];
-  weights.values.row(3)[4] = server + 1;
-  layer.end_round();
-  EXPECT_NEAR(weights.values.row(3)[4], server + 0.9f, 1e-6);
+  const float anchor = weights.values.row(3)[4];
+  weights.values.row(3)[4] = anchor + 1;
+  layer.fuse();
+  EXPECT_NEAR(weights.values.row(3)[4], anchor + 0.9f, 1e-6);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct Rotations {
 };
 
 // R1' W R2 of a filter, in double precision, row by row.
-std::vector<double> turned(const Filters& filters, size_t f, const Rotations& by) {
+std::vector<double> rotated(const Filters& filters, size_t f, const Rotations& by) {
   const size_t rows = filters.shape.rows;
   const size_t columns = filters.shape.columns;
   std::vector<double> halfway(rows * columns);
@@ -45,11 +45,11 @@ std::vector<double> turned(const Filters& filters, size_t f, const Rotations& by
   return result;
 }
 
-// The sum of magnitudes of all turned filters: what the search makes large.
+// The sum of magnitudes of all rotated filters: what the search makes large.
 double alignment(const Filters& filters, const Rotations& by) {
   double sum = 0;
   for (size_t f = 0; f < filters.count; ++f) {
-    for (const double number : turned(filters, f, by)) sum += std::fabs(number);
+    for (const double number : rotated(filters, f, by)) sum += std::fabs(number);
   }
   return sum;
 }
@@ -81,7 +81,7 @@ Rotations by_plain_loops(const Filters& filters) {
   Rotations expected(filters.shape);
   std::vector<std::vector<double>> signs;
   for (size_t f = 0; f < filters.count; ++f) {
-    signs.push_back(turned(filters, f, expected));
+    signs.push_back(rotated(filters, f, expected));
     for (double& number : signs.back()) number = number >= 0 ? 1 : -1;
   }
   std::vector<double> inner(rows * rows);

@@ -59,14 +59,14 @@ TEST(PolarFactorTest, NoNearbyRotationIsNearer) {
   for (size_t i = 0; i < 8; ++i) {
     for (size_t j = 0; j < i; ++j) {
       for (const double angle : {0.05, -0.05}) {
-        Matrix turned = best;
+        Matrix rotated = best;
         for (size_t r = 0; r < 8; ++r) {
-          turned.row(r)[i] =
+          rotated.row(r)[i] =
               static_cast<float>(std::cos(angle) * best.row(r)[i] + std::sin(angle) * best.row(r)[j]);
-          turned.row(r)[j] =
+          rotated.row(r)[j] =
               static_cast<float>(std::cos(angle) * best.row(r)[j] - std::sin(angle) * best.row(r)[i]);
         }
-        EXPECT_LT(inner(turned), inner(best));
+        EXPECT_LT(inner(rotated), inner(best));
       }
     }
   }
@@ -81,10 +81,10 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
   const Matrix r1 = polar_factor(random_matrix(18, 1));
   const Matrix r2 = polar_factor(random_matrix(16, 2));
   RotationWorkspace workspace(288);
-  Filters turned = filters;
+  Filters rotated = filters;
   Filters back = filters;
   for_each_run(filters.count, 2, [&](const FilterRun& run) {
-    rotate(filters.filter(run.first), run.count, r1, r2, &workspace, turned.filter(run.first));
+    rotate(filters.filter(run.first), run.count, r1, r2, &workspace, rotated.filter(run.first));
   });
   // One element by hand: (R1' W R2)[2][3].
   double expected = 0;
@@ -93,10 +93,10 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
       expected +=
           static_cast<double>(r1.row(i)[2]) * filters.filter(4)[i * filters.stride + j] * r2.row(j)[3];
   }
-  EXPECT_NEAR(turned.filter(4)[2 * turned.stride + 3], expected, 1e-5);
-  prepare_way_back(r2, &workspace);
+  EXPECT_NEAR(rotated.filter(4)[2 * rotated.stride + 3], expected, 1e-5);
+  prepare_backward(r2, &workspace);
   for_each_run(filters.count, 2, [&](const FilterRun& run) {
-    rotate_back(turned.filter(run.first), run.count, r1, &workspace, back.filter(run.first));
+    rotate_backward(rotated.filter(run.first), run.count, r1, &workspace, back.filter(run.first));
   });
   for (size_t r = 0; r < 18; ++r) {
     for (size_t c = 0; c < 16; ++c) {

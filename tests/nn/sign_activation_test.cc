@@ -26,7 +26,7 @@ double objective(const std::vector<double>& x, const std::vector<double>& gradie
   return sum;
 }
 
-// All numbers of the images that share a mean, as doubles.
+// All values of the images that share a mean, as doubles.
 std::vector<double> doubles_of(const Images& images, size_t first, size_t count) {
   const float* from = images.row(first, 0);
   return {from, from + count * images.shape().image_floats()};
@@ -105,6 +105,27 @@ TEST(SignActivationTest, BitsAreTheFloatsSigns) {
   }
 }
 
+TEST(SignActivationTest, TheBorderIsAsWideAsAsked) {
+  const ImageShape shape{3, 4, 16, 0};
+  Images input(2, shape);
+  fill(RandomStream({3, "input"}), 0.3, &input);
+  for (const size_t border : {0u, 3u}) {
+    SignActivation floats(2, shape, SignForm::kFloats, border);
+    SignActivation bits(2, shape, SignForm::kBits, "signs", border);
+    EXPECT_EQ(floats.output().shape(), shape.with_border(border));
+    floats.forward(input, 1, Pass::kTraining);
+    bits.forward(input, 1, Pass::kTraining);
+    for (size_t row = 0; row < 3 + 2 * border; ++row) {
+      for (size_t column = 0; column < 4 + 2 * border; ++column) {
+        const bool inside = row - border < 3 && column - border < 4;
+        const float value = floats.output().data()[(row * (4 + 2 * border) + column) * 16 + 5];
+        EXPECT_EQ(std::fabs(value), inside ? 1 : 0);
+        EXPECT_EQ(bit_at(bits.output(), 0, row, column, 5), value > 0);
+      }
+    }
+  }
+}
+
 TEST(SignActivationTest, StaticOnesTrainAboutTheMeanOfTheBatch) {
   const ImageShape shape{1, 1, 16, 0};
   SignActivation layer(3, shape, SignForm::kFloats, "signs");
@@ -125,19 +146,19 @@ TEST(SignActivationTest, StaticOnesTrainAboutTheMeanOfTheBatch) {
 TEST(SignActivationTest, StaticOnesPredictAboutTheRunningMean) {
   const ImageShape shape{1, 1, 16, 0};
   SignActivation layer(2, shape, SignForm::kFloats, "signs");
-  layer.start(RandomStream({1, "signs"}));
+  layer.initialise(RandomStream({1, "signs"}));
   ASSERT_EQ(layer.parameters().size(), 1u);
   const Parameter& running = *layer.parameters()[0];
   EXPECT_EQ(running.name, "signs.mean");
   EXPECT_TRUE(running.statistic);
-  EXPECT_EQ(running.numbers(), std::vector{0.0f});
+  EXPECT_EQ(running.to_vector(), std::vector{0.0f});
   Images input(2, shape);
   for (size_t i = 0; i < 2 * 16; ++i) input.data()[i] = i < 16 ? 4.0f : 2.0f;
   layer.forward(input, 2, Pass::kTraining);
-  EXPECT_FLOAT_EQ(running.numbers()[0], 0.3f);
+  EXPECT_FLOAT_EQ(running.to_vector()[0], 0.3f);
   layer.forward(input, 1, Pass::kTraining);
-  EXPECT_FLOAT_EQ(running.numbers()[0], 0.67f);
-  const float mean = running.numbers()[0];
+  EXPECT_FLOAT_EQ(running.to_vector()[0], 0.67f);
+  const float mean = running.to_vector()[0];
   const float below = std::nextafter(mean, 0.0f);
   for (size_t i = 0; i < 2 * 16; ++i) input.data()[i] = i % 2 == 0 ? mean : below;
   for (const size_t images : {1u, 2u}) {
@@ -146,7 +167,7 @@ TEST(SignActivationTest, StaticOnesPredictAboutTheRunningMean) {
     EXPECT_EQ(layer.output().row(images - 1, 0)[1], -1);
     EXPECT_EQ(layer.output().row(images - 1, 0)[-1], 0);
   }
-  EXPECT_EQ(running.numbers()[0], mean);
+  EXPECT_EQ(running.to_vector()[0], mean);
   EXPECT_TRUE(SignActivation(2, shape, SignForm::kBits).parameters().empty());
 }
 
@@ -156,13 +177,13 @@ TEST(SignActivationTest, AddsToTheGradientOfItsInput) {
   Images input(2, shape);
   Images alone(2, shape);
   Images added(2, shape);
-  Images beside(2, shape);
+  Images other(2, shape);
   fill(RandomStream({3, "input"}), 0.3, &input);
   fill(RandomStream({4, "gradient"}), 0, &layer.output_gradient());
-  for (size_t i = 0; i < 2 * shape.image_floats(); ++i) beside.data()[i] = static_cast<float>(i % 5);
+  for (size_t i = 0; i < 2 * shape.image_floats(); ++i) other.data()[i] = static_cast<float>(i % 5);
   layer.forward(input, 2, Pass::kTraining);
   layer.backward(input, 2, &alone);
-  layer.backward_beside(input, 2, beside, &added);
+  layer.backward_adding(input, 2, other, &added);
   for (size_t i = 0; i < 2 * shape.image_floats(); ++i)
     EXPECT_EQ(added.data()[i], static_cast<float>(i % 5) + alone.data()[i]) << i;
 }
@@ -181,7 +202,7 @@ TEST(SignActivationTest, SameBitsOnEveryInstructionSet) {
     layer.forward(input, 4, Pass::kTraining);
     layer.backward(input, 4, &gradient);
     results.push_back(doubles_of(gradient, 0, 4));
-    results.back().push_back(layer.parameters()[0]->numbers()[0]);
+    results.back().push_back(layer.parameters()[0]->to_vector()[0]);
   }
   for (const auto& result : results) EXPECT_EQ(result, results.front());
   force_kernels(before);

@@ -11,7 +11,6 @@ inline bool bit_at(const Images& images, size_t image, size_t row, size_t column
   return (pixel[channel / 32] >> (channel % 32) & 1) != 0;
 }
 
-// Of a border of one.
 inline Images bits_of(const Images& signs) {
   const ImageShape& shape = signs.shape();
   Images bits = Images::of_bits(signs.batch(), shape);

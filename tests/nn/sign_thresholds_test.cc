@@ -11,7 +11,7 @@
 namespace bitfed {
 namespace {
 
-// A sum through the layers' own kernels; sums and factors in whole lanes of the same.
+// A sum through the layers' own kernels; sums and factors are repeated to fill kLanes.
 bool reaches(float sum, float factor, float offset, float mean) {
   alignas(64) float x[kLanes], factors[kLanes], offsets[kLanes], out[kLanes];
   for (size_t i = 0; i < kLanes; ++i) {
@@ -47,7 +47,7 @@ TEST(SignThresholds, WholeOnesAreThoseOfEverySum) {
     const std::vector<int32_t> thresholds = whole_thresholds(norm, mean, kMost);
     for (size_t i = 0; i < norm.factor.size(); ++i) {
       for (int32_t sum = -kMost; sum <= kMost; ++sum) {
-        // Turned about, a unit of a negative factor has the negative sum.
+        // Negated, a unit with a negative factor has the negative sum.
         const float own = static_cast<float>(norm.factor[i] < 0 ? -sum : sum);
         EXPECT_EQ(sum >= thresholds[i], reaches(own, norm.factor[i], norm.offset[i], mean))
             << norm.factor[i] << " " << norm.offset[i] << " " << mean << " " << sum;
@@ -63,12 +63,12 @@ TEST(SignThresholds, RealOnesAreTheLeastFloats) {
   for (const float mean : kMeans) {
     const std::vector<float> thresholds = real_thresholds(norm, mean);
     for (size_t i = 0; i < norm.factor.size(); ++i) {
-      const float least = thresholds[i];
+      const float min = thresholds[i];
       const auto on = [&](float sum) {
         return reaches(norm.factor[i] < 0 ? -sum : sum, norm.factor[i], norm.offset[i], mean);
       };
-      EXPECT_TRUE(least == FLT_MAX || on(least)) << i << " " << mean;
-      EXPECT_TRUE(least == -FLT_MAX || !on(std::nextafter(least, -FLT_MAX))) << i << " " << mean;
+      EXPECT_TRUE(min == FLT_MAX || on(min)) << i << " " << mean;
+      EXPECT_TRUE(min == -FLT_MAX || !on(std::nextafter(min, -FLT_MAX))) << i << " " << mean;
     }
   }
 }

@@ -17,7 +17,7 @@ cmake --install "$build_dir" --prefix "$work/prefix" >"$work/install.log" || { c
 cmake -S "$source_dir/tests/package/foreign" -B "$work/build" -G Ninja \
   -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_CXX_FLAGS="$flags"
 cmake --build "$work/build"
-"$work/build/foreign"
+"$work/build/foreign" "$work/run"
 "$work/prefix/bin/bitfed" --version
 # From a folder without recipes the installed ones are found.
 (cd "$work" && prefix/bin/bitfed reproduce --list | grep -q '^fedtmos:table1  ')

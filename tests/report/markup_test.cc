@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bitfed/report/humanise.h"
 #include "bitfed/report/charts/svg.h"
+#include "bitfed/report/humanise.h"
 #include "tests/report/xml_check.h"
 
 namespace bitfed {

@@ -19,7 +19,7 @@ RunFolder hostile_run() {
   RunFolder run;
   run.folder = kHostile;
   RunSummary& s = run.summary;
-  s.name = s.method = s.method_description = s.model = s.dataset = s.partition = kHostile;
+  s.name = s.method = s.model = s.dataset = s.partition = kHostile;
   s.version = s.isa = s.model_sha256 = kHostile;
   s.class_names = {kHostile, kHostile};
   s.notes = {kHostile};
@@ -35,7 +35,7 @@ RunFolder hostile_run() {
   s.airtime = {{300, 1285.68, 1285.68}};
   s.client_results = {{0, kHostile, 3, 2, 0.5, 0.75}, {1, kHostile + "2", 7, 0, {}, {}}};
   run.recipe = kHostile + "</pre></details>";
-  run.clients = {{.round = 1, .client = kHostile, .samples = 3}};
+  run.clients = {{.round = 1, .client = 0, .samples = 3}};  // shown by the name in client_results
   TsetlinMember member;
   member.shape = {.height = 3, .width = 3, .planes = 1, .patch_height = 2, .patch_width = 2};
   member.clauses = 1;
@@ -104,9 +104,9 @@ TEST(Page, LeavesOutWhatIsMissing) {
 TEST(Page, DrawsACurveOverRoundsAndBarsOfOne) {
   RunFolder run;
   run.summary.accuracy = 0.5;
-  run.rounds = {{.round = 1, .accuracy = 0.25}};
+  run.rounds = {{.round = 0}, {.round = 1, .scores = Scores{.accuracy = 0.25}}};
   EXPECT_THAT(report_page({run}), Not(HasSubstr("Accuracy over rounds")));
-  run.rounds.push_back({.round = 2, .accuracy = 0.5});
+  run.rounds.push_back({.round = 2, .scores = Scores{.accuracy = 0.5}});
   EXPECT_THAT(report_page({run}), HasSubstr("Accuracy over rounds"));
 }
 
@@ -117,12 +117,20 @@ TEST(Page, FoldsTheDetailsOfManyRuns) {
 
 TEST(Page, OrdersClientsByNumber) {
   RunFolder run;
-  for (const char* client : {"10", "2", "ward"}) run.clients.push_back({.round = 1, .client = client});
+  for (const uint32_t client : {10, 2}) run.clients.push_back({.round = 1, .client = client});
   const std::string page = report_page({run});
   const size_t two = page.find("<th scope=\"row\">2<");
-  const size_t ten = page.find("<th scope=\"row\">10<");
-  EXPECT_LT(two, ten);
-  EXPECT_LT(ten, page.find("<th scope=\"row\">ward<"));
+  EXPECT_NE(two, std::string::npos);
+  EXPECT_LT(two, page.find("<th scope=\"row\">10<"));
+}
+
+TEST(Page, MarksReusedUploads) {
+  RunFolder run;
+  run.clients = {{.round = 1, .client = 0, .origin = Origin::kTrained},
+                 {.round = 1, .client = 1, .origin = Origin::kCheckpoint}};
+  EXPECT_EQ(occurrences(report_page({run}), "reused from an earlier run"), 0u);
+  run.clients.push_back({.round = 1, .client = 2, .origin = Origin::kReused});
+  EXPECT_EQ(occurrences(report_page({run}), "reused from an earlier run"), 1u);
 }
 
 }  // namespace

@@ -18,17 +18,17 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-ClientOutcome outcome(uint64_t client, double global, double own) {
+ClientAccuracy outcome(uint64_t client, double global, double own) {
   return {client, "p" + std::to_string(client), 10, 4, global, own};
 }
 
-ClientOutcome without_test_rows(uint64_t client) {
+ClientAccuracy without_test_rows(uint64_t client) {
   return {client, "p" + std::to_string(client), 10, 0, std::nullopt, std::nullopt};
 }
 
-std::vector<uint64_t> numbers(const std::vector<ClientOutcome>& clients) {
+std::vector<uint64_t> numbers(const std::vector<ClientAccuracy>& clients) {
   std::vector<uint64_t> numbers;
-  for (const ClientOutcome& client : clients) numbers.push_back(client.client);
+  for (const ClientAccuracy& client : clients) numbers.push_back(client.client);
   return numbers;
 }
 
@@ -46,8 +46,8 @@ RunFolder personal_run() {
   s.upload_bytes_per_client = 15500;
   s.download_bytes_per_client = 15600;
   s.airtime = {{300, 413.333, 416}, {37500, 3.30667, 3.328}};
-  run.rounds = {{.round = 1, .accuracy = 0.5, .local_accuracy_mean = 0.25},
-                {.round = 2, .accuracy = 0.625, .local_accuracy_mean = 0.75}};
+  run.rounds = {{.round = 1, .scores = Scores{.accuracy = 0.5, .local_accuracy_mean = 0.25}},
+                {.round = 2, .scores = Scores{.accuracy = 0.625, .local_accuracy_mean = 0.75}}};
   return run;
 }
 
@@ -60,22 +60,22 @@ TEST(PersonalResults, NamesClients) {
 TEST(PersonalResults, KnowsThePeopleOfTheClients) {
   RunSummary summary = personal_run().summary;
   EXPECT_THAT(people_of(summary), ElementsAre("p0", "p1", "p2", "p3"));
-  summary.client_results[2].name = "";
+  summary.client_results[2].name.reset();
   EXPECT_THAT(people_of(summary), IsEmpty());
   summary.client_results.pop_back();
   EXPECT_THAT(people_of(summary), IsEmpty());
 }
 
 TEST(PersonalResults, SortsByGain) {
-  const std::vector<ClientOutcome> results = {outcome(0, 0.5, 0.5), outcome(1, 0.5, 0.75),
-                                              without_test_rows(2), outcome(3, 0.75, 0.5),
-                                              outcome(4, 0.25, 0.5)};
+  const std::vector<ClientAccuracy> results = {outcome(0, 0.5, 0.5), outcome(1, 0.5, 0.75),
+                                               without_test_rows(2), outcome(3, 0.75, 0.5),
+                                               outcome(4, 0.25, 0.5)};
   EXPECT_THAT(numbers(by_gain(results)), ElementsAre(1, 4, 0, 3));
   EXPECT_THAT(by_gain({without_test_rows(0)}), IsEmpty());
 }
 
 TEST(PersonalResults, ChoosesTheBestTheWorstAndTwoBetween) {
-  std::vector<ClientOutcome> results;
+  std::vector<ClientAccuracy> results;
   for (uint64_t i = 0; i < 10; ++i) results.push_back(outcome(i, 0.5, 0.05 * static_cast<double>(i)));
   results.push_back(without_test_rows(10));
   EXPECT_THAT(numbers(chosen_clients(results)), ElementsAre(9, 6, 3, 0));

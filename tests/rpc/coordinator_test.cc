@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed_v1.pb.h"
 #include "tests/base/temporary_folder.h"
 
@@ -106,8 +106,8 @@ class CoordinatorTest : public testing::Test {
   void start() {
     store_ = std::make_unique<FederationStore>(folder_ / "federation.sqlite");
     coordinator_ = std::make_unique<Coordinator>(options_, *store_, [this](const Event& event) {
-      if (event["event"] == "client-fault") faults_.push_back(event["kind"]);
-      if (event["event"] == "client-lost") lost_.push_back(event["client"]);
+      if (const auto* fault = std::get_if<ClientFault>(&event)) faults_.push_back(fault->kind);
+      if (const auto* lost = std::get_if<ClientLost>(&event)) lost_.push_back(lost->client);
     });
   }
 
@@ -381,7 +381,7 @@ TEST_F(CoordinatorTest, QuorumEndsTheRound) {
 
 TEST_F(CoordinatorTest, TheDeadlineEndsTheRoundWithEnoughAnswers) {
   options_.policy.deadline_seconds = 0.3;
-  options_.policy.least_answers = 2;
+  options_.policy.min_answers = 2;
   start();
   FakePeer ann, bob;
   connect(ann, "ann", 0);

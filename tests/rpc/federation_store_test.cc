@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/rpc/device/client_store.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"

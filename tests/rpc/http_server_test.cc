@@ -65,24 +65,28 @@ TEST(HttpServer, Addresses) {
 
 TEST(LiveStatus, Metrics) {
   LiveStatus live;
-  live.hear({{"event", "run-started"}, {"name", "n"}, {"rounds", 5}, {"clients", 3}});
-  live.hear({{"event", "round-started"}, {"round", 1}});
-  live.hear({{"event", "round-finished"},
-             {"round", 1},
-             {"uploads", 2},
-             {"upload_bytes", 30},
-             {"download_bytes", 40},
-             {"accuracy", 0.25}});
-  live.hear({{"event", "client-lost"}, {"round", 1}, {"client", 1}});
-  live.hear({{"event", "client-fault"}, {"kind", "late"}, {"name", "x"}, {"text", "t"}});
+  RunStarted started;
+  started.rounds = 5;
+  live.receive(started);
+  live.receive(RoundStarted{.round = 1});
+  live.receive(RoundFinished{.round = 1,
+                             .uploads = 2,
+                             .upload_bytes = 30,
+                             .download_bytes = 40,
+                             .scores = Scores{.accuracy = 0.25}});
+  live.receive(ClientLost{.round = 1, .client = 1});
+  live.receive(ClientFault{.kind = "late", .name = "x", .text = "t"});
   CoordinatorStatus now;
   now.clients.resize(2);
   now.clients[0].ready = true;
   now.connections = 4;
   now.counts = {{"accepted", 2}, {"late", 1}};
-  const Event snapshot = live.snapshot(now);
-  EXPECT_EQ(snapshot["curve"][0]["accuracy"], 0.25);
-  EXPECT_EQ(snapshot["clients_known"][1]["state"], "away");
+  const FederationStatus snapshot = live.snapshot(now);
+  EXPECT_EQ(snapshot.about->rounds, 5u);
+  EXPECT_EQ(snapshot.phase, "between rounds");
+  EXPECT_EQ(snapshot.curve.at(0).accuracy, 0.25);
+  EXPECT_EQ(snapshot.clients_known.at(1).state, "away");
+  EXPECT_EQ(snapshot.faults.at(0).kind, "late");
   const std::string text = prometheus_text(snapshot);
   for (const char* line :
        {"\nbitfed_round 1\n", "\nbitfed_rounds 5\n", "\nbitfed_clients_known 2\n",

@@ -6,6 +6,8 @@
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/report/pages/comparison.h"
+#include "bitfed/run/run_folder_writer.h"
+#include "tests/run/some_summary.h"
 
 namespace bitfed {
 namespace {
@@ -15,6 +17,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+
+ClientFinished client(uint32_t round, uint32_t number, Origin origin) {
+  return {
+      .round = round, .client = number, .samples = 10, .upload_bytes = 99, .seconds = 0.5, .origin = origin};
+}
+
+RoundFinished round(uint32_t number, double accuracy) {
+  return {.round = number, .uploads = 2, .scores = Scores{.accuracy = accuracy}, .evaluation_seconds = 0.25};
+}
 
 class RunFolderTest : public testing::Test {
  protected:
@@ -27,6 +38,10 @@ class RunFolderTest : public testing::Test {
   ~RunFolderTest() override { std::filesystem::remove_all(folder_); }
 
   void write(const char* name, std::string_view text) { write_file_atomically(folder_ / name, text); }
+  void log(const std::vector<Event>& events) {
+    RunFolderWriter writer(folder_, "", RunFolderWriter::Existing::kResume);
+    for (const Event& event : events) writer.log(event);
+  }
 
   std::string error() {
     try {
@@ -41,117 +56,65 @@ class RunFolderTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
-TEST_F(RunFolderTest, ReadsTheSummary) {
-  write("summary.json", R"({"name": "r", "accuracy": 0.75, "clients": 2, "validation_accuracy": null,
-    "class_names": ["a", "b"], "confusion_matrix": [[3, 1], [0, 4]], "client_class_counts": [[1, 2]],
-    "notes": ["one"], "something_new": {}})");
+TEST_F(RunFolderTest, ReadsWhatARunWrote) {
+  {
+    RunFolderWriter writer(folder_, "seed = 1\n", RunFolderWriter::Existing::kRefuse);
+    writer.log(RunStarted{});
+    writer.log(RoundStarted{.round = 1, .clients = {0, 4}});
+    writer.log(client(1, 4, Origin::kTrained));
+    writer.log(client(1, 0, Origin::kReused));
+    writer.log(round(1, 0.5));
+    writer.log(round(2, 0.75));
+  }
+  write_summary(folder_, some_summary());
   const RunFolder run = read_run_folder(folder_);
-  EXPECT_EQ(run.summary.name, "r");
-  EXPECT_EQ(run.summary.accuracy, 0.75);
-  EXPECT_EQ(run.summary.clients, 2u);
-  EXPECT_EQ(run.summary.validation_accuracy, std::nullopt);
-  EXPECT_EQ(run.summary.model_bytes, std::nullopt);
-  EXPECT_THAT(run.summary.class_names, ElementsAre("a", "b"));
-  EXPECT_THAT(run.summary.confusion_matrix, ElementsAre(ElementsAre(3, 1), ElementsAre(0, 4)));
-  EXPECT_THAT(run.clients, IsEmpty());
+  EXPECT_EQ(run.summary, some_summary());
+  EXPECT_EQ(run.summary_text, summary_text(some_summary()));
+  EXPECT_EQ(run.recipe, "seed = 1\n");
+  EXPECT_THAT(run.clients, ElementsAre(client(1, 0, Origin::kReused), client(1, 4, Origin::kTrained)));
+  EXPECT_THAT(run.rounds, ElementsAre(round(1, 0.5), round(2, 0.75)));
 }
 
 TEST_F(RunFolderTest, NamesARunWithoutNameByItsFolder) {
-  write("summary.json", "{}");
+  write_summary(folder_, {});
   EXPECT_EQ(read_run_folder(folder_ / "").summary.name, "run_folder_NamesARunWithoutNameByItsFolder");
 }
 
-TEST_F(RunFolderTest, RefusesABadSummary) {
+TEST_F(RunFolderTest, NeedsASummaryAndNothingElse) {
   EXPECT_THAT(error(), AllOf(HasSubstr("summary.json"), HasSubstr("not found")));
-  write("summary.json", "{\"name\": ");
-  EXPECT_THAT(error(), AllOf(HasSubstr("summary.json"), HasSubstr("not JSON")));
-  write("summary.json", "[]");
-  EXPECT_THAT(error(), AllOf(HasSubstr("summary.json"), HasSubstr("found array")));
-  write("summary.json", R"({"accuracy": "high"})");
-  EXPECT_THAT(error(), AllOf(HasSubstr("accuracy: found string, expected a number")));
-  write("summary.json", R"({"clients": -3})");
-  EXPECT_THAT(error(), HasSubstr("clients: found -3, expected a count"));
-  write("summary.json", R"({"client_class_counts": [[4294967296]]})");
-  EXPECT_THAT(error(), HasSubstr("client_class_counts: found 4294967296, expected a count"));
-  write("summary.json", R"({"client_class_counts": [[1, 2], [3]]})");
-  EXPECT_THAT(error(), HasSubstr("client_class_counts: found rows of 2 and of 1"));
-  write("summary.json", R"({"confusion_matrix": [[1, 2]]})");
-  EXPECT_THAT(error(), HasSubstr("confusion_matrix: found 1 rows of 2"));
-}
-
-TEST_F(RunFolderTest, ReadsWhatClientsKeepAndWhatTheRadioTakes) {
-  write("summary.json", R"({"local_accuracy_mean": 0.5,
-    "client_results": [{"client": 0, "name": "7", "samples": 9, "test_samples": 4, "global_accuracy": 0.25,
-                        "local_accuracy": 0.5},
-                       {"client": 1, "name": null, "samples": 1, "test_samples": 0, "global_accuracy": null,
-                        "local_accuracy": null}],
-    "airtime": [{"bits_per_second": 300, "upload_seconds": 413.5, "download_seconds": 7}]})");
-  const RunSummary summary = read_run_folder(folder_).summary;
-  EXPECT_EQ(summary.local_accuracy_mean, 0.5);
-  ASSERT_EQ(summary.client_results.size(), 2u);
-  EXPECT_EQ(summary.client_results[0].name, "7");
-  EXPECT_EQ(summary.client_results[0].test_samples, 4u);
-  EXPECT_EQ(summary.client_results[0].local_accuracy, 0.5);
-  EXPECT_EQ(summary.client_results[1].client, 1u);
-  EXPECT_EQ(summary.client_results[1].name, "");
-  EXPECT_EQ(summary.client_results[1].global_accuracy, std::nullopt);
-  ASSERT_EQ(summary.airtime.size(), 1u);
-  EXPECT_EQ(summary.airtime[0].bits_per_second, 300u);
-  EXPECT_EQ(summary.airtime[0].upload_seconds, 413.5);
-}
-
-TEST_F(RunFolderTest, RefusesBadClientResultsAndAirtime) {
-  write("summary.json", R"({"client_results": {}})");
-  EXPECT_THAT(error(), HasSubstr("client_results: found object, expected an array"));
-  write("summary.json", R"({"client_results": [4]})");
-  EXPECT_THAT(error(), HasSubstr("client_results: found 4, expected an array of objects"));
-  write("summary.json",
-        R"({"client_results": [{"client": 0, "samples": 1, "test_samples": 0}, {"samples": 1}]})");
-  EXPECT_THAT(error(), HasSubstr("client_results[1]: client: found nothing, expected a number"));
-  write("summary.json", R"({"client_results": [{"client": -1}]})");
-  EXPECT_THAT(error(), HasSubstr("client_results[0]: client: found -1, expected a count"));
-  write("summary.json", R"({"client_results": [{"client": 0, "name": 7}]})");
-  EXPECT_THAT(error(), HasSubstr("client_results[0]: name: found 7, expected a string"));
-  write("summary.json",
-        R"({"client_results": [{"client": 0, "samples": 1, "test_samples": 1, "local_accuracy": "high"}]})");
-  EXPECT_THAT(error(), HasSubstr("client_results[0]: local_accuracy: found string, expected a number"));
-  write("summary.json", R"({"airtime": [{"bits_per_second": 0.5}]})");
-  EXPECT_THAT(error(), HasSubstr("airtime[0]: bits_per_second: found 0.5, expected a count"));
-  write("summary.json", R"({"airtime": [{"bits_per_second": 300, "upload_seconds": null}]})");
-  EXPECT_THAT(error(), HasSubstr("airtime[0]: upload_seconds: found nothing, expected a number"));
-}
-
-TEST_F(RunFolderTest, ReadsEventsAndToleratesACutEnd) {
-  write("summary.json", "{}");
-  write("events.jsonl",
-        R"({"event": "run-started"}
-{"event": "client-finished", "round": 1, "client": 4, "samples": 10, "upload_bytes": 99, "seconds": 0.5, "reused": true}
-{"event": "round-finished", "round": 1, "accuracy": null, "upload_bytes": 99}
-{"event": "client-finished", "round": 2, "client": "ward-b", "samples": 10}
-{"event": "round-finished", "round": 2, "accuracy": 0.5}
-{"event": "round-finished", "round": 2, "accuracy": 0.75, "local_accuracy_mean": 0.875}
-{"event": "round-fin)");
+  write_summary(folder_, {});
   const RunFolder run = read_run_folder(folder_);
-  ASSERT_EQ(run.clients.size(), 2u);
-  EXPECT_EQ(run.clients[0].client, "4");
-  EXPECT_EQ(run.clients[0].upload_bytes, 99u);
-  EXPECT_TRUE(run.clients[0].reused);
-  EXPECT_EQ(run.clients[1].client, "ward-b");
-  ASSERT_EQ(run.rounds.size(), 2u);
-  EXPECT_EQ(run.rounds[0].accuracy, std::nullopt);
-  EXPECT_EQ(run.rounds[0].local_accuracy_mean, std::nullopt);
-  EXPECT_EQ(run.rounds[1].accuracy, 0.75);  // the later record of a repeated round
-  EXPECT_EQ(run.rounds[1].local_accuracy_mean, 0.875);
+  EXPECT_THAT(run.clients, IsEmpty());
+  EXPECT_THAT(run.rounds, IsEmpty());
+  EXPECT_EQ(run.recipe, "");
+}
+
+// A resumed run logs again what it finds or repeats.
+TEST_F(RunFolderTest, OfARepeatedRoundTheLaterRecordsCount) {
+  write_summary(folder_, {});
+  log({client(1, 0, Origin::kReused), client(1, 1, Origin::kTrained), round(1, 0.5)});
+  ClientFinished repeated = client(1, 1, Origin::kTrained);
+  repeated.seconds = 9;
+  log({client(1, 0, Origin::kCheckpoint), repeated, round(1, 0.75)});
+  const RunFolder run = read_run_folder(folder_);
+  // An upload that was found in the checkpoint comes from where it first came from.
+  EXPECT_THAT(run.clients, ElementsAre(client(1, 0, Origin::kReused), repeated));
+  EXPECT_THAT(run.rounds, ElementsAre(round(1, 0.75)));
+}
+
+TEST_F(RunFolderTest, ToleratesACutEndAndOtherVersions) {
+  write_summary(folder_, {});
+  const std::string whole = event_line(round(1, 0.5), "now");
+  write("events.jsonl", "{\"event\": \"something-new\"}\n\n" + whole + "\n" + whole.substr(0, 20));
+  EXPECT_THAT(read_run_folder(folder_).rounds, ElementsAre(round(1, 0.5)));
 }
 
 TEST_F(RunFolderTest, NamesTheLineOfABadEvent) {
-  write("summary.json", "{}");
+  write_summary(folder_, {});
   write("events.jsonl", "{\"event\": \"x\"}\nnonsense\n{}\n");
   EXPECT_THAT(error(), AllOf(HasSubstr("events.jsonl"), HasSubstr("line 2")));
   write("events.jsonl", "{\"event\": \"round-finished\", \"round\": \"one\"}\n");
-  EXPECT_THAT(error(), AllOf(HasSubstr("events.jsonl"), HasSubstr("line 1")));
-  write("events.jsonl", "{\"event\": \"round-finished\", \"local_accuracy_mean\": \"high\"}\n");
-  EXPECT_THAT(error(), AllOf(HasSubstr("events.jsonl"), HasSubstr("line 1")));
+  EXPECT_THAT(error(), AllOf(HasSubstr("events.jsonl"), HasSubstr("line 1: round: found string")));
 }
 
 RunFolder named(const std::string& name, std::optional<double> accuracy) {

@@ -85,17 +85,17 @@ TEST_F(RunFolderWriterTest, AnotherRecipeIsRefusedWithTheDifference) {
 TEST_F(RunFolderWriterTest, ResumeKeepsEverything) {
   {
     RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
-    writer.log({{"event", "one"}});
+    writer.log(ClientLost{.client = 1});
   }
   touch("checkpoint/server.safetensors");
   {
     RunFolderWriter writer(folder_, kRecipe, Existing::kResume);
-    writer.log({{"event", "two"}});
+    writer.log(ClientLost{.client = 2});
     EXPECT_FALSE(writer.is_finished());
   }
   EXPECT_TRUE(fs::exists(folder_ / "checkpoint/server.safetensors"));
   EXPECT_THAT(read_text_file(folder_ / "events.jsonl"),
-              MatchesRegex("\\{.*\"one\".*\\}\n\\{.*\"two\".*\\}\n"));
+              MatchesRegex("\\{.*\"client\":1.*\\}\n\\{.*\"client\":2.*\\}\n"));
   touch("summary.json");
   EXPECT_TRUE(RunFolderWriter(folder_, kRecipe, Existing::kResume).is_finished());
 }
@@ -103,7 +103,7 @@ TEST_F(RunFolderWriterTest, ResumeKeepsEverything) {
 TEST_F(RunFolderWriterTest, OverwriteRemovesTheRunAndNothingElse) {
   {
     RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
-    writer.log({{"event", "old"}});
+    writer.log(ClientLost{});
   }
   for (const char* name :
        {"summary.json", "model.safetensors", "report.html", "checkpoint/server.safetensors",
@@ -123,30 +123,29 @@ TEST_F(RunFolderWriterTest, OverwriteRemovesTheRunAndNothingElse) {
 
 TEST_F(RunFolderWriterTest, EventsAreLinesWithTheirTime) {
   RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
-  writer.log({{"event", "round-started"}, {"round", 3}});
-  const std::string line = read_text_file(folder_ / "events.jsonl");
-  const Event event = Event::parse(line);
-  EXPECT_EQ(event["event"], "round-started");
-  EXPECT_EQ(event["round"], 3);
-  EXPECT_THAT(event["time"].get<std::string>(),
-              MatchesRegex("20..-[01].-[0-3].T[0-2].:[0-5].:[0-5].\\.[0-9][0-9][0-9]Z"));
+  writer.log(ClientLost{.round = 3, .client = 4});
+  writer.log(ClientProgress{});  // too frequent to be logged
+  EXPECT_THAT(read_text_file(folder_ / "events.jsonl"),
+              MatchesRegex("\\{\"event\":\"client-lost\",\"round\":3,\"client\":4,"
+                           "\"time\":\"20..-[01].-[0-3].T[0-2].:[0-5].:[0-5].\\.[0-9][0-9][0-9]Z\"\\}\n"));
 }
 
 TEST_F(RunFolderWriterTest, ACutLastLineIsDropped) {
-  for (const char* left :
-       {"{\"event\":\"whole\"}\n{\"event\":\"cu", "{\"event\":\"cu", "", "{\"event\":\"whole\"}\n"}) {
+  const std::string whole = event_line(ClientLost{.client = 1}, "") + "\n";
+  const std::string cut = whole.substr(0, 12);
+  for (const std::string& left : {whole + cut, cut, std::string(), whole}) {
     fs::remove_all(folder_);
     { const RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse); }
-    write_file_atomically(folder_ / "events.jsonl", std::string_view(left));
+    write_file_atomically(folder_ / "events.jsonl", left);
     RunFolderWriter writer(folder_, kRecipe, Existing::kResume);
-    writer.log({{"event", "next"}});
+    writer.log(ClientLost{.client = 2});
     std::ifstream log(folder_ / "events.jsonl");
     std::string line;
-    std::vector<std::string> events;
-    while (std::getline(log, line)) events.push_back(Event::parse(line)["event"]);
-    const bool whole = std::string_view(left).find('\n') != std::string_view::npos;
-    EXPECT_EQ(events,
-              whole ? (std::vector<std::string>{"whole", "next"}) : (std::vector<std::string>{"next"}));
+    std::vector<Event> events;
+    while (std::getline(log, line)) events.push_back(parse_event(line, "line").value());
+    std::vector<Event> expected = {ClientLost{.client = 2}};
+    if (left.find('\n') != std::string::npos) expected.insert(expected.begin(), ClientLost{.client = 1});
+    EXPECT_EQ(events, expected);
   }
 }
 

@@ -3,12 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <numeric>
 #include <set>
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/hash/random.h"
 #include "bitfed/bits/kernels.h"
+#include "bitfed/data/catalog/catalog.h"
 #include "bitfed/model/state.h"
+#include "bitfed/report/pages/page.h"
+#include "bitfed/run/run_folder.h"
 #include "bitfed/zoo/zoo.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
@@ -18,6 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Images of 8 x 8 in which the class is where a bright 3 x 3 square stands, with some noise.
@@ -88,13 +96,22 @@ class ExperimentTest : public testing::Test {
     options.data_dir = data_->path();
     options.version = "1.2.3";
     if (options.threads == 0) options.threads = 1;
-    return run_experiment(recipe, options, [this](const Event& event) { heard_.insert(event["event"]); });
+    return run_experiment(recipe, options, [this](const Event& event) { received_.insert(kind_of(event)); });
+  }
+
+  // The kinds of the events in the log.
+  std::vector<std::string> logged(const std::string& folder) {
+    std::vector<std::string> kinds;
+    std::ifstream log(out_ / folder / "events.jsonl");
+    for (std::string line; std::getline(log, line);)
+      kinds.emplace_back(kind_of(parse_event(line, line).value()));
+    return kinds;
   }
 
   inline static TemporaryFolder* data_ = nullptr;
   const std::string best_ = kernels().name;
   TemporaryFolder out_;
-  std::set<std::string> heard_;
+  std::set<std::string> received_;
 };
 
 TEST_F(ExperimentTest, WritesItsFolder) {
@@ -104,109 +121,115 @@ TEST_F(ExperimentTest, WritesItsFolder) {
        {"recipe.toml", "events.jsonl", "model.safetensors", "summary.json", "checkpoint"}) {
     EXPECT_TRUE(fs::exists(out_ / "run" / name)) << name;
   }
-  EXPECT_EQ(Event::parse(read_text_file(out_ / "run/summary.json")), result.summary);
+  EXPECT_EQ(read_text_file(out_ / "run/summary.json"), summary_text(result.summary));
   const State state = read_state(out_ / "run/model.safetensors");
-  EXPECT_EQ(state.sha256(), result.summary["model_sha256"]);
+  EXPECT_EQ(state.sha256(), result.summary.model_sha256);
   EXPECT_EQ(load_model(state, "model")->class_count(), 10u);
-  // Progress is heard but not logged.
-  EXPECT_TRUE(heard_.contains("client-progress"));
-  EXPECT_TRUE(heard_.contains("run-finished"));
-  const std::string log = read_text_file(out_ / "run/events.jsonl");
-  EXPECT_EQ(log.find("client-progress"), std::string::npos);
-  for (const char* kind :
-       {"run-started", "round-started", "client-finished", "round-finished", "run-finished"}) {
-    EXPECT_THAT(log, HasSubstr("{\"event\":\"" + std::string(kind) + "\""));
-  }
+  // Progress is shown but not logged.
+  EXPECT_TRUE(received_.contains("client-progress"));
+  EXPECT_TRUE(received_.contains("run-finished"));
+  EXPECT_THAT(logged("run"),
+              ElementsAre("run-started", "round-started", "client-finished", "client-finished",
+                          "client-finished", "client-finished", "round-finished", "run-finished"));
   // What was resolved is a recipe that gives the same run.
   const Config again = Config::load(out_ / "run/recipe.toml");
   ExperimentOptions options;
   options.out = out_ / "again";
   options.data_dir = data_->path();
   options.threads = 1;
-  EXPECT_EQ(run_experiment(again, options, [](const Event&) {}).summary["model_sha256"],
-            result.summary["model_sha256"]);
+  EXPECT_EQ(run_experiment(again, options, [](const Event&) {}).summary.model_sha256,
+            result.summary.model_sha256);
+}
+
+// What a run wrote is what a report reads.
+TEST_F(ExperimentTest, ItsFolderIsRead) {
+  const RunSummary summary = run("run").summary;
+  const RunFolder folder = read_run_with_model(out_ / "run");
+  EXPECT_EQ(folder.summary, summary);
+  ASSERT_EQ(folder.clients.size(), 4u);
+  uint64_t uploaded = 0;
+  for (uint32_t client = 0; client < 4; ++client) {
+    EXPECT_EQ(folder.clients[client].client, client);
+    EXPECT_EQ(folder.clients[client].samples, 60u);
+    EXPECT_EQ(folder.clients[client].origin, Origin::kTrained);
+    uploaded += folder.clients[client].upload_bytes;
+  }
+  EXPECT_EQ(uploaded, summary.total_upload_bytes);
+  ASSERT_EQ(folder.rounds.size(), 1u);
+  EXPECT_EQ(folder.rounds[0].scores->accuracy, summary.accuracy);
+  EXPECT_EQ(folder.rounds[0].upload_bytes, uploaded);
+  EXPECT_FALSE(folder.machines.empty());
 }
 
 TEST_F(ExperimentTest, SummaryHasAllItsFields) {
-  const Event summary = run("run").summary;
-  for (const char* name :
-       {"name", "method", "model", "dataset", "partition", "version", "isa", "model_sha256"}) {
-    EXPECT_TRUE(summary[name].is_string()) << name;
-    EXPECT_NE(summary[name], "") << name;
-  }
-  for (const char* name :
-       {"clients", "rounds", "seed", "threads", "upload_bytes_per_client", "upload_bytes_raw",
-        "download_bytes_per_client", "total_upload_bytes", "model_bytes", "flops", "binary_ops",
-        "train_samples", "peak_rss_bytes", "reused_uploads"}) {
-    EXPECT_TRUE(summary[name].is_number_unsigned()) << name;
-  }
-  for (const char* name :
-       {"accuracy", "validation_accuracy", "f1_micro", "train_seconds", "train_samples_per_second",
-        "aggregation_seconds", "evaluation_seconds", "wall_seconds"}) {
-    EXPECT_TRUE(summary[name].is_number_float()) << name;
-  }
-  EXPECT_TRUE(summary.contains("local_accuracy_mean"));
-  EXPECT_EQ(summary["name"], "tiny");
-  EXPECT_EQ(summary["method"], "fedtm-bank");
-  EXPECT_EQ(summary["model"], "ctm");
-  EXPECT_EQ(summary["dataset"], "mnist");
-  EXPECT_EQ(summary["clients"], 4);
-  EXPECT_EQ(summary["rounds"], 1);
-  EXPECT_EQ(summary["seed"], 3);
-  EXPECT_EQ(summary["version"], "1.2.3");
-  EXPECT_EQ(summary["threads"], 1);
-  EXPECT_EQ(summary["isa"], best_);
-  EXPECT_EQ(summary["model_sha256"].get<std::string>().size(), 64u);
-  EXPECT_EQ(summary["train_samples"], 240 * 2);
-  EXPECT_GT(summary["accuracy"].get<double>(), 0.5);
-  EXPECT_LE(summary["accuracy"].get<double>(), 1.0);
-  EXPECT_EQ(summary["f1_micro"], summary["accuracy"]);
-  EXPECT_EQ(summary["upload_bytes_per_client"].get<uint64_t>(),
-            summary["total_upload_bytes"].get<uint64_t>() / 4);
+  const RunSummary summary = run("run").summary;
+  EXPECT_EQ(summary.name, "tiny");
+  EXPECT_EQ(summary.method, "fedtm-bank");
+  EXPECT_EQ(summary.model, "ctm");
+  EXPECT_EQ(summary.dataset, "mnist");
+  EXPECT_EQ(summary.partition, "IID, 4 clients");
+  EXPECT_EQ(summary.clients, 4u);
+  EXPECT_EQ(summary.rounds, 1u);
+  EXPECT_EQ(summary.seed, 3u);
+  EXPECT_EQ(summary.version, "1.2.3");
+  EXPECT_EQ(summary.threads, 1u);
+  EXPECT_EQ(summary.isa, best_);
+  EXPECT_NE(summary.machine, "");
+  EXPECT_EQ(summary.model_sha256.size(), 64u);
+  EXPECT_EQ(summary.train_samples, 240u * 2);
+  EXPECT_GT(summary.accuracy.value(), 0.5);
+  EXPECT_LE(summary.accuracy.value(), 1.0);
+  EXPECT_EQ(summary.f1_micro, summary.accuracy);
+  EXPECT_EQ(summary.upload_bytes_per_client, *summary.total_upload_bytes / 4);
   // 10 clauses for each of 10 classes: a word for the weight, two for 2 * (8 + 16) literals.
-  EXPECT_EQ(summary["upload_bytes_raw"], 4 * 10 * 10 * 3);
+  EXPECT_EQ(summary.upload_bytes_raw, 4u * 10 * 10 * 3);
   uint64_t uploaded = 0;
   for (const auto& entry : fs::directory_iterator(out_ / "run/checkpoint/round-00001")) {
     if (entry.path().extension() == ".safetensors") uploaded += entry.file_size();
   }
-  EXPECT_EQ(summary["total_upload_bytes"], uploaded);
-  uint64_t judged = 0;
-  for (const auto& row : summary["confusion_matrix"]) {
-    for (const auto& count : row) judged += count.get<uint64_t>();
-  }
-  EXPECT_EQ(judged, 160u - 96);  // half of 160 is two and a half batches of 32, rounded up
+  EXPECT_EQ(summary.total_upload_bytes, uploaded);
+  uint64_t evaluated = 0;
+  for (const auto& row : summary.confusion_matrix)
+    evaluated = std::accumulate(row.begin(), row.end(), evaluated);
+  EXPECT_EQ(evaluated, 160u - 96);  // half of 160 is two and a half batches of 32, rounded up
   uint64_t dealt = 0;
-  for (const auto& row : summary["client_class_counts"]) {
-    for (const auto& count : row) dealt += count.get<uint64_t>();
-  }
+  for (const auto& row : summary.client_class_counts) dealt = std::accumulate(row.begin(), row.end(), dealt);
   EXPECT_EQ(dealt, 240u);
+  // All there, but what only other methods have.
+  const auto written = nlohmann::ordered_json::parse(summary_text(summary));
+  std::vector<std::string> missing;
+  for (const auto& [name, value] : written.items()) {
+    if (value.is_null()) missing.push_back(name);
+  }
+  EXPECT_THAT(missing,
+              ElementsAre("binarized_accuracy", "local_accuracy_mean", "model_bytes_paper", "flops_paper"));
 }
 
 TEST_F(ExperimentTest, TheSameModelWithAnyThreadsAndInstructions) {
   for (const char* method : {"fedtm-bank", "fedtmos", "fedtm"}) {
     const std::vector<std::pair<std::string, std::string>> sets = {
         {"method.name", method}, {"rounds", std::string(method) == "fedtm" ? "3" : "1"}};
-    Event first;
+    std::optional<RunSummary> first;
     for (const Kernels* table : supported_kernels()) {
       force_kernels(table->name);
       for (const unsigned threads : {1u, 2u}) {
         ExperimentOptions options;
         options.threads = threads;
         const std::string name = fmt::format("{}-{}-{}", method, table->name, threads);
-        const Event summary = run(name, sets, options).summary;
-        if (first.is_null()) first = summary;
-        EXPECT_EQ(summary["model_sha256"], first["model_sha256"]) << name;
-        EXPECT_EQ(summary["accuracy"], first["accuracy"]) << name;
-        EXPECT_EQ(summary["isa"], table->name);
-        EXPECT_EQ(summary["threads"], threads);
+        const RunSummary summary = run(name, sets, options).summary;
+        if (!first) first = summary;
+        EXPECT_EQ(summary.model_sha256, first->model_sha256) << name;
+        EXPECT_EQ(summary.accuracy, first->accuracy) << name;
+        EXPECT_EQ(summary.isa, table->name);
+        EXPECT_EQ(summary.threads, threads);
       }
     }
   }
 }
 
 TEST_F(ExperimentTest, AnotherSeedIsAnotherModel) {
-  EXPECT_NE(run("one", {{"seed", "1"}}).summary["model_sha256"],
-            run("two", {{"seed", "2"}}).summary["model_sha256"]);
+  EXPECT_NE(run("one", {{"seed", "1"}}).summary.model_sha256,
+            run("two", {{"seed", "2"}}).summary.model_sha256);
 }
 
 TEST_F(ExperimentTest, ReuseEqualsTraining) {
@@ -214,14 +237,37 @@ TEST_F(ExperimentTest, ReuseEqualsTraining) {
   ExperimentOptions reusing;
   reusing.reuse = out_ / "bank";
   for (const char* method : {"fedtmos", "fedtmos-ensemble"}) {
-    const Event reused = run(method + std::string("-reused"), {{"method.name", method}}, reusing).summary;
-    const Event trained = run(method, {{"method.name", method}}).summary;
-    EXPECT_EQ(reused["model_sha256"], trained["model_sha256"]);
-    EXPECT_EQ(reused["accuracy"], trained["accuracy"]);
-    EXPECT_EQ(reused["total_upload_bytes"], trained["total_upload_bytes"]);
-    EXPECT_EQ(reused["reused_uploads"], 4);
-    EXPECT_EQ(trained["reused_uploads"], 0);
+    const RunSummary reused =
+        run(method + std::string("-reused"), {{"method.name", method}}, reusing).summary;
+    const RunSummary trained = run(method, {{"method.name", method}}).summary;
+    EXPECT_EQ(reused.model_sha256, trained.model_sha256);
+    EXPECT_EQ(reused.accuracy, trained.accuracy);
+    EXPECT_EQ(reused.total_upload_bytes, trained.total_upload_bytes);
+    EXPECT_EQ(reused.reused_uploads, 4u);
+    EXPECT_EQ(trained.reused_uploads, 0u);
   }
+}
+
+// The report marks the uploads of another run, also where the run was interrupted after it had taken them.
+TEST_F(ExperimentTest, TheReportMarksReusedUploads) {
+  const auto marks = [&](const std::string& folder) {
+    const std::string page = report_page({read_run_folder(out_ / folder)});
+    size_t count = 0;
+    for (size_t at = page.find("↺"); at != std::string::npos; at = page.find("↺", at + 1)) ++count;
+    return count;
+  };
+  run("bank");
+  EXPECT_EQ(marks("bank"), 0u);
+  ExperimentOptions reusing;
+  reusing.reuse = out_ / "bank";
+  run("reused", {{"method.name", "fedtmos"}}, reusing);
+  EXPECT_EQ(marks("reused"), 4u);
+  fs::remove(out_ / "reused/summary.json");
+  fs::remove(out_ / "reused/checkpoint/server.safetensors");
+  reusing.existing = RunFolderWriter::Existing::kResume;
+  run("reused", {{"method.name", "fedtmos"}}, reusing);
+  EXPECT_THAT(read_text_file(out_ / "reused/events.jsonl"), HasSubstr("\"origin\":\"checkpoint\""));
+  EXPECT_EQ(marks("reused"), 4u);
 }
 
 TEST_F(ExperimentTest, ReuseOfOtherSettingsIsRefused) {
@@ -241,7 +287,7 @@ TEST_F(ExperimentTest, ReuseOfOtherSettingsIsRefused) {
 }
 
 TEST_F(ExperimentTest, ResumingAFinishedRunGivesItsSummary) {
-  const Event first = run("run").summary;
+  const RunSummary first = run("run").summary;
   ExperimentOptions options;
   EXPECT_THAT(error_text([&] { run("run"); }), HasSubstr("--resume"));
   options.existing = RunFolderWriter::Existing::kResume;
@@ -251,8 +297,7 @@ TEST_F(ExperimentTest, ResumingAFinishedRunGivesItsSummary) {
               }),
               HasSubstr("another recipe"));
   options.existing = RunFolderWriter::Existing::kOverwrite;
-  const Event overwritten = run("run", {{"client.epochs", "3"}}, options).summary;
-  EXPECT_NE(overwritten["model_sha256"], first["model_sha256"]);
+  EXPECT_NE(run("run", {{"client.epochs", "3"}}, options).summary.model_sha256, first.model_sha256);
 }
 
 // Stopped at several moments and resumed: the same model.
@@ -261,7 +306,7 @@ TEST_F(ExperimentTest, StoppedAndResumed) {
   int asked = 0;
   ExperimentOptions options;
   options.stop = [&] { return ++asked < 0; };
-  const std::string expected = run("undisturbed", fedtm, options).summary["model_sha256"];
+  const std::string expected = run("undisturbed", fedtm, options).summary.model_sha256;
   const int all = asked;
   for (int after = 0; after < all; after += all / 6) {
     const std::string name = "stopped-" + std::to_string(after);
@@ -271,7 +316,7 @@ TEST_F(ExperimentTest, StoppedAndResumed) {
     EXPECT_EQ(error_text([&] { run(name, fedtm, options); }, Error::Kind::kStopped), "stopped") << after;
     options.stop = {};
     options.existing = RunFolderWriter::Existing::kResume;
-    EXPECT_EQ(run(name, fedtm, options).summary["model_sha256"], expected) << after;
+    EXPECT_EQ(run(name, fedtm, options).summary.model_sha256, expected) << after;
   }
 }
 
@@ -293,14 +338,14 @@ TEST_F(ExperimentTest, SaysWhatTheDataLacks) {
                                      "'{}', partition = {{kind = 'column'}}}}",
                                      split)},
                 {"model", "{name = 'tm', clauses = 10}"}})
-        .summary["notes"];
+        .summary.notes;
   };
-  const Event notes = run_table("time", "time");
-  EXPECT_THAT(notes, ::testing::Contains("2 rows with empty cells were left out"));
-  EXPECT_THAT(notes, ::testing::Contains("class 'run' is in the test rows alone: nobody can learn it"));
+  const std::vector<std::string> notes = run_table("time", "time");
+  EXPECT_THAT(notes, Contains("2 rows with empty cells were left out"));
+  EXPECT_THAT(notes, Contains("class 'run' is only in the test rows: no client can learn it"));
   const std::string log = read_text_file(out_ / "time/events.jsonl");
   EXPECT_THAT(log, HasSubstr("\"dropped_rows\":2"));
-  EXPECT_THAT(run_table("drawn", "stratified").dump(), HasSubstr("may be on both sides"));
+  EXPECT_THAT(run_table("drawn", "stratified"), Contains(HasSubstr("may be on both sides")));
 }
 
 TEST_F(ExperimentTest, BadRecipesWriteNothing) {
@@ -319,12 +364,44 @@ TEST_F(ExperimentTest, BadRecipesWriteNothing) {
 }
 
 TEST_F(ExperimentTest, FractionOfTheClients) {
-  const Event summary = run("half", {{"federation.fraction", "0.5"}}).summary;
-  EXPECT_EQ(summary["train_samples"], 120 * 2);
+  EXPECT_EQ(run("half", {{"federation.fraction", "0.5"}}).summary.train_samples, 120u * 2);
   EXPECT_THAT(error_text([&] {
                 run("both", {{"federation.fraction", "0.5"}, {"federation.clients_per_round", "2"}});
               }),
               HasSubstr("one of the two"));
+}
+
+// The same samples, once from files and once as arrays that the caller made.
+TEST_F(ExperimentTest, OnArraysInMemory) {
+  const RunSummary from_files = run("files").summary;
+  const DataSplit loaded = load_dataset("mnist", data_->path().string());
+  DataSplit arrays;
+  for (const auto& [from, to] :
+       {std::pair(&loaded.train, &arrays.train), std::pair(&loaded.test, &arrays.test)}) {
+    to->height = to->width = 8;
+    to->channels = 1;
+    to->pixels = from->pixels;
+    to->labels = from->labels;
+    for (int digit = 0; digit < 10; ++digit) to->class_names.push_back(std::to_string(digit));
+  }
+  Config recipe = Config::parse(kRecipe, "tiny.toml");
+  // A recipe that names its data cannot be run on other data.
+  EXPECT_THAT(error_text([&] { read_experiment(recipe, arrays, "tiny", ClientsAre::kSimulated); }),
+              HasSubstr("tiny.toml: line 5: data.name: unknown key"));
+  recipe.set("data", "{partition = {kind = 'iid', clients = 4}, evaluate = 'second-half'}");
+  ExperimentOptions options;
+  options.out = out_ / "arrays";
+  options.threads = 2;
+  const RunSummary from_arrays =
+      run_experiment(read_experiment(recipe, arrays, "tiny", ClientsAre::kSimulated), options,
+                     [](const Event&) {})
+          .summary;
+  EXPECT_EQ(from_arrays.model_sha256, from_files.model_sha256);
+  EXPECT_EQ(from_arrays.accuracy, from_files.accuracy);
+  EXPECT_EQ(from_arrays.confusion_matrix, from_files.confusion_matrix);
+  arrays.train.labels.pop_back();
+  EXPECT_THAT(error_text([&] { read_experiment(recipe, arrays, "tiny", ClientsAre::kSimulated); }),
+              HasSubstr("pixels: found 15360, expected 15296 for 239 samples"));
 }
 
 }  // namespace

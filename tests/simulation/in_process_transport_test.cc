@@ -14,11 +14,16 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-// Answers with what it was given: the broadcast's number, its samples, its first random draw.
+// Answers with what it was given: the broadcast's number, its samples, its first random draw. Keeps the
+// number of times that it took part.
 struct EchoClient : ClientHalf {
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
     if (samples.labels.front() == fails_at) throw input_error("client failed");
+    State kept;
+    kept.add_scalar<uint32_t>("times", context.kept.empty() ? 1 : context.kept.scalar<uint32_t>("times") + 1);
+    context.keep(kept);
     RandomStream random = context.random;
     State state;
     state.add_scalar<int32_t>("number", broadcast.scalar<int32_t>("number"));
@@ -46,19 +51,30 @@ class InProcessTransportTest : public testing::Test {
 
   std::map<uint32_t, ClientResult> round(uint32_t number, const std::vector<uint32_t>& clients,
                                          unsigned threads = 1) {
+    return round_of(client_, number, clients, threads);
+  }
+
+  std::map<uint32_t, ClientResult> round_of(const ClientHalf& half, uint32_t number,
+                                            const std::vector<uint32_t>& clients, unsigned threads = 1) {
     ThreadPool pool(threads);
     events_.clear();
+    received_.clear();
     const auto transport =
-        make_in_process_transport(options_, client_, train_, partition_, states_, pool,
+        make_in_process_transport(options_, half, train_, partition_, states_, pool,
                                   [this](const Event& event) { events_.push_back(event); });
     State broadcast;
     broadcast.add_scalar<int32_t>("number", 77);
-    std::map<uint32_t, ClientResult> results;
     transport->run_round(number, encode(broadcast), clients, [&](ClientResult result) {
       const uint32_t who = result.client;
-      results[who] = std::move(result);
+      received_[who] = std::move(result);
     });
-    return results;
+    return received_;
+  }
+
+  std::vector<Bytes> kept() const {
+    std::vector<Bytes> all;
+    for (uint32_t client = 0; client < 6; ++client) all.push_back(states_.of(client));
+    return all;
   }
 
   SimulationOptions options_;
@@ -67,6 +83,7 @@ class InProcessTransportTest : public testing::Test {
   Partition partition_{std::vector<std::vector<uint32_t>>(6)};
   ClientStates states_{testing::TempDir() + "in-process-transport-test", 6};
   std::vector<Event> events_;
+  std::map<uint32_t, ClientResult> received_;  // also where the round failed
 };
 
 TEST_F(InProcessTransportTest, EachClientTrainsOnItsOwnSamples) {
@@ -78,8 +95,7 @@ TEST_F(InProcessTransportTest, EachClientTrainsOnItsOwnSamples) {
   EXPECT_EQ(results.at(4).samples, 5u);
   EXPECT_EQ(results.at(4).trained_samples, 10u);
   EXPECT_GE(results.at(4).train_seconds, 0);
-  EXPECT_THAT(events_,
-              Contains(Event{{"event", "client-progress"}, {"round", 1}, {"client", 4}, {"fraction", 0.5}}));
+  EXPECT_THAT(events_, Contains(Event(ClientProgress{.round = 1, .client = 4, .fraction = 0.5})));
 }
 
 TEST_F(InProcessTransportTest, ThreadsDoNotChangeTheUploads) {
@@ -105,9 +121,7 @@ TEST_F(InProcessTransportTest, EveryClientAndRoundAndSeedDrawsForItself) {
 TEST_F(InProcessTransportTest, Dropout) {
   options_.dropout = 1;
   EXPECT_TRUE(round(1, {0, 1, 2}).empty());
-  EXPECT_THAT(events_, ElementsAre(Event{{"event", "client-lost"}, {"round", 1}, {"client", 0}},
-                                   Event{{"event", "client-lost"}, {"round", 1}, {"client", 1}},
-                                   Event{{"event", "client-lost"}, {"round", 1}, {"client", 2}}));
+  EXPECT_THAT(events_, ElementsAre(ClientLost{1, 0}, ClientLost{1, 1}, ClientLost{1, 2}));
   // All must answer before the training.
   EXPECT_EQ(round(0, {0, 1, 2}).size(), 3u);
 
@@ -131,6 +145,97 @@ TEST_F(InProcessTransportTest, StopsBeforeTheNextClient) {
   std::atomic<int> asked = 0;
   options_.stop = [&] { return ++asked > 2; };
   EXPECT_EQ(round(1, {0, 1, 2, 3, 4}).size(), 2u);
+}
+
+// Trains three clients in one call, the last first, and notes the sizes of the groups.
+struct CohortEcho : EchoClient {
+  size_t cohort() const override { return 3; }
+  std::vector<CohortUpload> train_cohort(const State& broadcast,
+                                         std::span<const CohortClient> clients) const override {
+    if (breaks) throw failure("the device is gone");
+    groups.push_back(clients.size());
+    std::vector<CohortUpload> uploads =
+        EchoClient::train_cohort(broadcast, std::vector<CohortClient>(clients.rbegin(), clients.rend()));
+    std::reverse(uploads.begin(), uploads.end());
+    return uploads;
+  }
+  bool breaks = false;
+  mutable std::vector<size_t> groups;
+};
+
+// The events of each client, in order; groups change the order among clients.
+std::map<uint32_t, std::vector<Event>> by_client(const std::vector<Event>& events) {
+  std::map<uint32_t, std::vector<Event>> sorted;
+  for (const Event& event : events) {
+    const auto* lost = std::get_if<ClientLost>(&event);
+    sorted[lost != nullptr ? lost->client : std::get<ClientProgress>(event).client].push_back(event);
+  }
+  return sorted;
+}
+
+TEST_F(InProcessTransportTest, ACohortGivesWhatSingleClientsGive) {
+  options_.dropout = 0.3;
+  const CohortEcho cohort;
+  size_t lost = 0;
+  for (uint32_t number = 0; number <= 20; ++number) {
+    const std::vector<Bytes> before = kept();
+    const auto single = round(number, {0, 1, 2, 3, 4, 5});
+    const std::vector<Bytes> kept_by_single = kept();
+    const auto events = by_client(events_);
+    for (uint32_t client = 0; client < 6; ++client) states_.put(client, before[client]);
+
+    cohort.groups.clear();
+    const auto grouped = round_of(cohort, number, {0, 1, 2, 3, 4, 5}, 2);
+    ASSERT_EQ(grouped.size(), single.size());
+    for (const auto& [client, result] : single) {
+      EXPECT_EQ(grouped.at(client).upload, result.upload);
+      EXPECT_EQ(grouped.at(client).samples, result.samples);
+      EXPECT_EQ(grouped.at(client).trained_samples, result.trained_samples);
+      EXPECT_EQ(grouped.at(client).keeps_state, result.keeps_state);
+    }
+    EXPECT_EQ(kept(), kept_by_single);
+    EXPECT_EQ(by_client(events_), events);
+    // Full groups, and a smaller last one.
+    std::vector<size_t> expected(single.size() / 3, 3);
+    if (single.size() % 3 > 0) expected.push_back(single.size() % 3);
+    EXPECT_EQ(cohort.groups, expected);
+    lost += 6 - single.size();
+  }
+  EXPECT_GT(lost, 10u);
+}
+
+TEST_F(InProcessTransportTest, AClientThatFailsInACohortFailsAlone) {
+  CohortEcho cohort;
+  cohort.fails_at = 1;
+  EXPECT_EQ(error_text([&] { round_of(cohort, 1, {0, 1, 2, 3}); }), "client failed");
+  ASSERT_EQ(received_.size(), 2u);
+  EXPECT_TRUE(received_.contains(0) && received_.contains(2));
+  EXPECT_FALSE(states_.of(0).empty());
+  EXPECT_TRUE(states_.of(1).empty());
+  // So does one whose own state is damaged; the round ends with its group, as it does with a single client.
+  cohort.fails_at = -1;
+  states_.put(2, {1, 2, 3});
+  EXPECT_THAT(error_text([&] { round_of(cohort, 1, {0, 1, 2, 3}); }), HasSubstr("the client's own state"));
+  EXPECT_EQ(received_.size(), 2u);
+  EXPECT_EQ(cohort.groups.back(), 2u);
+}
+
+TEST_F(InProcessTransportTest, WhatEndsACohortEndsTheRound) {
+  CohortEcho cohort;
+  cohort.breaks = true;
+  EXPECT_EQ(error_text(
+                [&] {
+                  round_of(cohort, 1, {0, 1, 2, 3});
+                },
+                Error::Kind::kFailure),
+            "the device is gone");
+  EXPECT_TRUE(received_.empty());
+}
+
+TEST_F(InProcessTransportTest, StopsBeforeTheNextCohort) {
+  std::atomic<int> asked = 0;
+  options_.stop = [&] { return ++asked > 4; };
+  EXPECT_EQ(round_of(CohortEcho(), 1, {0, 1, 2, 3, 4, 5}).size(), 3u);
 }
 
 }  // namespace

@@ -88,12 +88,12 @@ TEST(PaperTable, ReadsWhatIsThere) {
 
 TEST(PaperTable, SaysWhatIsWrong) {
   EXPECT_THAT(fault("title = \"A table\"", ""),
-              HasSubstr("some-paper-table1.toml: title: missing, expected a text"));
+              HasSubstr("some-paper-table1.toml: title: missing, expected a string"));
   EXPECT_THAT(fault("notes", "nodes"), HasSubstr("line 8: nodes: unknown key (did you mean 'notes'?)"));
   EXPECT_THAT(fault("seeds = [0, 20]", "seeds = [3, 3]"),
               HasSubstr("seeds: found [3, 3], expected one seed"));
   EXPECT_THAT(fault("seeds = [0, 20]", "seeds = 'a'"),
-              HasSubstr("found the text 'a', expected an array of whole"));
+              HasSubstr("found the string 'a', expected an array of whole"));
   EXPECT_THAT(
       fault("method = \"fedtmos\"", "method = \"fedtmoss\""),
       HasSubstr("line 12: column.0.method: no method is called 'fedtmoss' (did you mean 'fedtmos'?)"));
@@ -117,7 +117,7 @@ TEST(PaperTable, SaysWhatIsWrong) {
   EXPECT_THAT(fault("{ fedtmos = [92] }", "{ fedtmos = [1, 2, 3] }"),
               HasSubstr("found 3 numbers, expected [mean] or [mean, deviation]"));
   EXPECT_THAT(fault("{ fedtmos = [92] }", "{ fedtmos = ['92'] }"),
-              HasSubstr("row.1.paper.fedtmos: found the text '92', expected an array of numbers"));
+              HasSubstr("row.1.paper.fedtmos: found the string '92', expected an array of numbers"));
   EXPECT_THAT(fault("data.partition.alpha=0.05", "data.partition.alpha"),
               HasSubstr("row.0.set: found 'data.partition.alpha', expected key=value"));
   EXPECT_THAT(fault("recipe = \"fashion-mnist.toml\"", ""), HasSubstr("row.2.recipe: missing"));
@@ -193,16 +193,16 @@ TEST(PaperTable, AllTablesOfTheRepositoryCanBeRead) {
 }
 
 TEST(Metrics, ComeFromTheSummary) {
-  const Event summary = {{"accuracy", 0.9817},
-                         {"f1_micro", nullptr},
-                         {"upload_bytes_per_client", 20300},
-                         {"model_bytes", 152000},
-                         {"aggregation_seconds", 0.5},
-                         {"train_seconds", 91.0},
-                         {"clients", 10},
-                         {"local_accuracy_mean", 0.25},
-                         {"binarized_accuracy", 0.5},
-                         {"model_bytes_paper", 48860}};
+  RunSummary summary;
+  summary.accuracy = 0.9817;
+  summary.upload_bytes_per_client = 20300;
+  summary.model_bytes = 152000;
+  summary.aggregation_seconds = 0.5;
+  summary.train_seconds = 91.0;
+  summary.clients = 10;
+  summary.local_accuracy_mean = 0.25;
+  summary.binarized_accuracy = 0.5;
+  summary.model_bytes_paper = 48860;
   const auto value = [&](const std::string& name) -> std::optional<double> {
     for (const Metric& metric : metrics()) {
       if (metric.name == name) return metric.value(summary);

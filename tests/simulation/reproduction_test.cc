@@ -126,7 +126,7 @@ TEST_F(ReproductionTest, FaultsNameTheRow) {
   EXPECT_THAT(
       error_text([&] { plan_cells(table, options); }),
       HasSubstr(
-          "row 'mnist/Dir(0.3)': --set data.partition.alpha: found the text 'high', expected a number"));
+          "row 'mnist/Dir(0.3)': --set data.partition.alpha: found the string 'high', expected a number"));
 }
 
 TEST_F(ReproductionTest, SummaryOfAFinishedCell) {
@@ -134,10 +134,13 @@ TEST_F(ReproductionTest, SummaryOfAFinishedCell) {
   cell.folder = folder / "cell";
   EXPECT_FALSE(finished_summary(cell));
   create_folders(cell.folder);
-  write_file_atomically(cell.folder / "summary.json", std::string_view("{\"accuracy\": 0.5}"));
-  EXPECT_EQ((*finished_summary(cell))["accuracy"], 0.5);
+  RunSummary summary;
+  summary.accuracy = 0.5;
+  write_summary(cell.folder, summary);
+  EXPECT_EQ(finished_summary(cell), summary);
   write_file_atomically(cell.folder / "summary.json", std::string_view("half of it"));
-  EXPECT_THAT(error_text([&] { finished_summary(cell); }), HasSubstr("summary.json: expected a JSON object"));
+  EXPECT_THAT(error_text([&] { finished_summary(cell); }),
+              HasSubstr("summary.json: found text that is not JSON"));
 }
 
 }  // namespace

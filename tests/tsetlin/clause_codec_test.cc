@@ -246,7 +246,7 @@ TEST_F(HostileBytesTest, TheLongFormOfAReducedClauseIsRefused) {
     // The weight 1, not demands, not never; then the pixel and its negation.
     for (const bool decision : {false, false, false, false, false, false, first, second})
       encoder.code(decision);
-    EXPECT_THAT(error(signed_bytes(encoder.finish(), 1), 1), HasSubstr("literal by literal"));
+    EXPECT_THAT(error(signed_bytes(encoder.finish(), 1), 1), HasSubstr("coded by literal"));
   }
 }
 

@@ -202,9 +202,9 @@ TEST(TsetlinModel, RefusesSamplesThatDoNotFit) {
   };
   EXPECT_EQ(refusal(8, 9, 2), "");
   EXPECT_EQ(refusal(9, 8, 2),
-            "random: samples of 9 x 8 with 2 bits a place, but the model takes 8 x 9 with 2");
+            "random: samples of 9 x 8 with 2 bits per pixel, but the model takes 8 x 9 with 2");
   EXPECT_THAT(refusal(8, 10, 2), HasSubstr("8 x 10"));
-  EXPECT_THAT(refusal(8, 9, 1), HasSubstr("with 1 bits a place, but the model takes 8 x 9 with 2"));
+  EXPECT_THAT(refusal(8, 9, 1), HasSubstr("with 1 bits per pixel, but the model takes 8 x 9 with 2"));
   Dataset table;
   table.name = "table";
   table.columns = {"x"};

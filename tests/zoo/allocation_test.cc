@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "bitfed/zoo/network_zoo.h"
+#include "bitfed/zoo/network_builder.h"
+#include "bitfed/zoo/network_recipe.h"
 #include "tests/base/counted_allocations.h"
 
 namespace bitfed {
@@ -11,7 +12,7 @@ namespace {
 // Of what `network` does from its second step on.
 void expect_none(const std::string& name, Network network) {
   const std::vector<uint16_t> labels = {0, 1, 2, 0};
-  network.begin_round();
+  network.set_anchor();
   network.begin_epoch(0.5);
   for (const bool warm : {false, true}) {
     const size_t before = allocations;
@@ -27,6 +28,8 @@ TEST(AllocationTest, ATrainingStepAllocatesNothing) {
   Dataset data;
   data.height = data.width = 16;
   data.channels = 3;
+  data.pixel_mean.assign(data.channels, 0.5f);
+  data.pixel_std.assign(data.channels, 0.5f);
   data.class_names = {"a", "b", "c"};
   const RandomStream random({1, "network"});
   for (const std::string name : {"cnn4", "resnet10"}) {

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "bitfed/zoo/network_recipe.h"
 #include "bitfed/zoo/zoo.h"
 #include "tests/base/error_text.h"
 
@@ -19,6 +20,8 @@ Dataset images(size_t side, size_t channels, const std::string& name, size_t cou
   data.name = name;
   data.height = data.width = side;
   data.channels = channels;
+  data.pixel_mean.assign(channels, 0.5f);
+  data.pixel_std.assign(channels, 0.5f);
   for (int i = 0; i < 10; ++i) data.class_names.push_back(std::to_string(i));
   for (size_t i = 0; i < count * data.image_bytes(); ++i)
     data.pixels.push_back(static_cast<uint8_t>(random.below(256)));
@@ -69,13 +72,13 @@ TEST(NetworkModel, CostsOfResnets) {
   const uint64_t stages = 256u * (576 * 128 + 1152 * 128 + 64 * 128) +
                           64u * (1152 * 256 + 2304 * 256 + 128 * 256) +
                           16u * (2304 * 512 + 4608 * 512 + 256 * 512);
-  EXPECT_EQ(network_operations(ten).real, 2 * (1024u * 27 * 64 + 1024u * 2 * 576 * 64 + stages + 512 * 10));
-  EXPECT_NEAR(static_cast<double>(network_operations(ten).real), 5.07e8, 5e5);
+  EXPECT_EQ(fresh_model(ten).costs().flops, 2 * (1024u * 27 * 64 + 1024u * 2 * 576 * 64 + stages + 512 * 10));
+  EXPECT_NEAR(static_cast<double>(fresh_model(ten).costs().flops), 5.07e8, 5e5);
   Dataset tiny = images(64, 3, "tiny");
   for (int i = 10; i < 200; ++i) tiny.class_names.push_back(std::to_string(i));
   const NetworkSpec eighteen = spec_of("[model]\nname = \"resnet18\"\n", tiny);
   EXPECT_EQ(learned_numbers(eighteen), 11272456u);
-  EXPECT_NEAR(static_cast<double>(network_operations(eighteen).real), 4.44e9, 1e7);
+  EXPECT_NEAR(static_cast<double>(fresh_model(eighteen).costs().flops), 4.44e9, 1e7);
 }
 
 // Table 6 of the paper has them at 0.49 and 0.59 MB.
@@ -109,7 +112,7 @@ TEST(NetworkModel, ANarrowNetworkLearnsAndComesBack) {
   for (const Parameter* parameter : network.parameters()) {
     Parameter copy = *parameter;
     copy.values.values.clear();
-    copy.assign(parameter->numbers());
+    copy.assign(parameter->to_vector());
     for (size_t i = 0; i < copy.values.values.size(); ++i)
       ASSERT_EQ(copy.values.values[i], parameter->values.values[i]) << parameter->name;
   }
@@ -127,14 +130,14 @@ TEST(NetworkModel, CostsOfABinaryResnet) {
   EXPECT_EQ(model.costs().bytes, signs / 8 + 4 * (4904266 - signs));
   EXPECT_EQ(model.costs().flops, 2u * (1024 * 27 * 64 + 512 * 10));
   EXPECT_EQ(2 * model.costs().binary_ops + model.costs().flops,
-            network_operations(spec_of("[model]\nname = \"resnet10\"\n", images(32, 3, "x"))).real);
+            fresh_model(spec_of("[model]\nname = \"resnet10\"\n", images(32, 3, "x"))).costs().flops);
 }
 
 TEST(NetworkModel, LayersAddUp) {
   for (const bool binary : {false, true}) {
     const NetworkModel model = fresh_model(spec_of("", images(28, 1, "fashion-mnist"), binary));
     ModelCosts sum;
-    for (const NetworkLayerCosts& layer : model.layer_costs()) {
+    for (const LayerCosts& layer : model.layer_costs()) {
       sum.bytes += layer.weight_bytes + layer.norm_bytes;
       sum.flops += layer.flops;
       sum.binary_ops += layer.binary_ops;
@@ -194,7 +197,7 @@ void expect_deployed_is_trained(const std::string& name, const std::string& depl
   Network trained = make_rotated_network(spec, {}, 8, RandomStream({7, "trained"}));
   const Dataset data = images(20, channels, "cifar10", 8);
   for (size_t i = 0; i < 8; ++i) load_image(spec, data.image(i), i, &trained);
-  trained.begin_round();
+  trained.set_anchor();
   trained.begin_epoch(0.5);
   for (int step = 0; step < 3; ++step) {
     trained.differentiate(std::vector<uint16_t>{0, 1, 2, 3, 4, 5, 6, 7});
@@ -231,7 +234,7 @@ TEST(NetworkModel, StaticSignsHaveAMean) {
     Network network = make_rotated_network(spec, {}, 4, RandomStream({7, "trained"}));
     const Dataset data = images(16, 1, "x", 4);
     for (size_t i = 0; i < 4; ++i) load_image(spec, data.image(i), i, &network);
-    network.begin_round();
+    network.set_anchor();
     network.begin_epoch(0.5);
     network.differentiate(std::vector<uint16_t>{0, 1, 2, 3});
     std::vector<std::string> names;
@@ -239,7 +242,7 @@ TEST(NetworkModel, StaticSignsHaveAMean) {
       if (!parameter->name.ends_with(".signs.mean")) continue;
       names.push_back(parameter->name);
       EXPECT_TRUE(parameter->statistic);
-      EXPECT_NE(parameter->numbers(), std::vector{0.0f}) << parameter->name;
+      EXPECT_NE(parameter->to_vector(), std::vector{0.0f}) << parameter->name;
     }
     return names;
   };
@@ -256,7 +259,7 @@ TEST(NetworkModel, CostsAsThePaperCounts) {
   const Dataset fashion = images(28, 1, "fashion-mnist");
   EXPECT_EQ(fresh_model(spec_of("", fashion)).costs().paper_bytes, 1563520u);
   EXPECT_EQ(fresh_model(spec_of("", fashion)).costs().paper_flops,
-            network_operations(spec_of("", fashion)).real);
+            fresh_model(spec_of("", fashion)).costs().flops);
   const ModelCosts binary = fresh_model(spec_of("", fashion, true)).costs();
   EXPECT_EQ(binary.paper_bytes, 48860u);
   EXPECT_NEAR(static_cast<double>(*binary.paper_flops), 3.485e5, 100);
@@ -265,7 +268,7 @@ TEST(NetworkModel, CostsAsThePaperCounts) {
   const ModelCosts ten = fresh_model(spec_of(resnet, cifar, true)).costs();
   EXPECT_NEAR(static_cast<double>(*ten.paper_bytes), 0.6130e6, 100);
   const uint64_t stem = 2 * 1024 * 27 * 64;
-  EXPECT_EQ(ten.paper_flops, stem + (network_operations(spec_of(resnet, cifar)).real - stem) / 58);
+  EXPECT_EQ(ten.paper_flops, stem + (fresh_model(spec_of(resnet, cifar)).costs().flops - stem) / 58);
 }
 
 // A filter of numbers of one magnitude is that magnitude times its signs: with inputs that are signs, too,
@@ -317,7 +320,10 @@ TEST(NetworkModel, EverySampleByItself) {
 }
 
 TEST(NetworkModel, InputsAreNormalised) {
-  const NetworkSpec spec = spec_of("", images(28, 1, "fashion-mnist"));
+  Dataset fashion = images(28, 1, "fashion-mnist");
+  fashion.pixel_mean = {0.2860f};
+  fashion.pixel_std = {0.3530f};
+  const NetworkSpec spec = spec_of("", fashion);
   Network network = make_network(spec, 2, RandomStream({1, "n"}));
   std::vector<uint8_t> pixels(28 * 28, 0);
   pixels[28 + 3] = 255;
@@ -344,7 +350,7 @@ TEST(NetworkModel, RefusesWhatDoesNotFit) {
   EXPECT_THAT(described("\"cnn4\"", "\"cnn4\",\"deploy\":\"static\""),
               HasSubstr("field 'deploy': found 'static', expected image for a real network"));
   EXPECT_EQ(described("\"cnn4\"", "\"cnn4\",\"deploy\":\"image\""), "");
-  EXPECT_THAT(described("\"cnn4\"", "\"cnn4\",\"deploy\":1"), HasSubstr("field 'deploy': expected a text"));
+  EXPECT_THAT(described("\"cnn4\"", "\"cnn4\",\"deploy\":1"), HasSubstr("field 'deploy': expected a string"));
   // A file of some kilobytes must not ask for a gigabyte.
   EXPECT_THAT(described("\"height\":16", "\"height\":256"), HasSubstr("dense.weights"));
   EXPECT_THAT(described("\"height\":16", "\"height\":4096"), HasSubstr("'height'"));
@@ -381,6 +387,12 @@ TEST(NetworkModel, RecipesThatMakeNoSense) {
               AllOf(HasSubstr("model.deploy"), HasSubstr("fast"), HasSubstr("static")));
   EXPECT_THAT(error_text([] { spec_of("", images(8, 1, "x")); }),
               HasSubstr("images of 8 x 8, expected at least"));
+  Dataset unmeasured = images(28, 3, "x");
+  unmeasured.pixel_std.clear();
+  EXPECT_EQ(
+      error_text([&] { spec_of("", unmeasured); }),
+      "recipe.toml: data.pixel_mean: missing for the images of 'x', expected pixel_mean and pixel_std in "
+      "[data], one value per channel (3); bitfed data info prints them");
   Dataset table;
   table.name = "t";
   table.columns = {"a"};

@@ -68,8 +68,8 @@ TEST(Zoo, EveryModelIsListedOnceWithALine) {
     EXPECT_FALSE(entry.description.empty());
     EXPECT_EQ(entry.description.find('\n'), std::string::npos);
   }
-  EXPECT_EQ(names,
-            (std::set<std::string>{"tm", "ctm", "ctm-composite", "mlp", "cnn4", "resnet10", "resnet18"}));
+  EXPECT_EQ(names, (std::set<std::string>{"tm", "ctm", "ctm-composite", "mlp", "cnn4", "resnet10", "resnet18",
+                                          "custom"}));
 }
 
 }  // namespace

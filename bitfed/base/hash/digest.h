@@ -9,7 +9,7 @@
 
 namespace bitfed {
 
-// SHA-256 (FIPS 180-4), fed piece by piece.
+// SHA-256 (FIPS 180-4), updated in pieces.
 class Sha256 {
  public:
   Sha256& update(std::span<const uint8_t> bytes);

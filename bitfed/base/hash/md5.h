@@ -8,8 +8,8 @@
 
 namespace bitfed {
 
-// MD5 (RFC 1321), fed piece by piece. Only to compare a download with the sum its home publishes: it
-// finds accidents, not attacks, and nothing of ours is identified by it.
+// MD5 (RFC 1321), updated in pieces. Only for comparing a download with the checksum that its publisher
+// gives: it detects accidents, not attacks. Use SHA-256 for everything else.
 class Md5 {
  public:
   Md5& update(std::span<const uint8_t> bytes);

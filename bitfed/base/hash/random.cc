@@ -31,6 +31,8 @@ std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<u
   return counter;
 }
 
+// Every field of the key passes through a full mix, so that keys which differ in one bit give unrelated
+// streams. Changing this changes every result.
 RandomStream::RandomStream(const StreamKey& key) {
   uint64_t purpose = 0xcbf29ce484222325u;  // FNV-1a of the purpose's bytes
   for (const char c : key.purpose) purpose = (purpose ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
@@ -73,8 +75,7 @@ double RandomStream::uniform() {
   return static_cast<double>(next_u64() >> 11) * 0x1p-53;
 }
 
-// Marsaglia's polar method. The second variate is thrown away: a stream stays a pure function of its
-// position.
+// Marsaglia's polar method. The second variate is discarded: a stream stays a pure function of its position.
 double RandomStream::normal() {
   for (;;) {
     const double u = 2 * uniform() - 1;

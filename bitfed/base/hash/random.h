@@ -27,7 +27,7 @@ class RandomStream {
  public:
   explicit RandomStream(const StreamKey& key);
 
-  // The independent stream number `index` of this one, wherever this one stands.
+  // Independent stream number `index`; the same whatever this stream's position.
   RandomStream substream(uint64_t index) const;
 
   uint32_t next_u32();
@@ -49,7 +49,7 @@ class RandomStream {
   uint64_t lane_ = 0;      // upper half of the counter: which substream
   uint64_t position_ = 0;  // lower half of the counter: which block
   std::array<uint32_t, 4> block_{};
-  unsigned used_ = 4;  // words of block_ already handed out
+  unsigned used_ = 4;  // words of block_ already returned
 };
 
 }  // namespace bitfed

@@ -20,7 +20,7 @@ void store(void* to, __m256i value) {
   _mm256_store_si256(static_cast<__m256i*>(to), value);
 }
 
-// Set bits of each 64-bit lane: two look-ups of four bits a byte (Mula, Kurz and Lemire, "Faster
+// Set bits of each 64-bit lane: two table look-ups of four bits per byte (Mula, Kurz and Lemire, "Faster
 // population counts using AVX2 instructions", 2018).
 __m256i count_lanes(__m256i x) {
   const __m256i table = _mm256_setr_epi8(0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4,  //
@@ -84,7 +84,7 @@ size_t select_bit(const uint64_t* words, size_t rank) {
     if (rank < count) break;
     rank -= count;
   }
-  // Deposits one bit at the place of the set bit that is asked for.
+  // Deposits one bit at the position of the wanted set bit.
   return 64 * index + _tzcnt_u64(_pdep_u64(uint64_t{1} << rank, words[index]));
 }
 
@@ -116,6 +116,7 @@ __m256i lanes_where(uint64_t bits) {
   return _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits & 255)), bit), bit);
 }
 
+// Masked lanes are not read, so that the last group may extend beyond `values`.
 int64_t sum_chosen(const int32_t* values, const uint64_t* chosen, size_t count) {
   __m256i sum = _mm256_setzero_si256();
   for (size_t i = 0; i < count; i += 8) {
@@ -131,7 +132,7 @@ void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* s
   const __m256i bit = _mm256_setr_epi64x(1, 2, 4, 8);
   for (size_t w = 0; w < 8 * blocks; ++w) {
     const uint64_t word = chosen[w];
-    if (word == 0) continue;
+    if (word == 0) continue;  // most words: few samples match a clause
     for (size_t part = 0; part < 16; ++part) {
       int64_t* at = sums + 64 * w + 4 * part;
       const __m256i bits = _mm256_set1_epi64x(static_cast<long long>(word >> (4 * part)));
@@ -141,11 +142,13 @@ void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* s
   }
 }
 
+// Loads begin at the byte of bit `from`, so that shifts are below 8 bits; a second load, one word on, has the
+// bits that a right shift leaves empty.
 void split_window(const uint64_t* strip, size_t from, const uint64_t* valid, size_t blocks, uint64_t* holds,
                   uint64_t* fails) {
   const auto* source = reinterpret_cast<const uint8_t*>(strip) + from / 8;
   const __m128i right = _mm_cvtsi64_si128(static_cast<long long>(from % 8));
-  const __m128i left = _mm_cvtsi64_si128(static_cast<long long>(64 - from % 8));  // 64: shifts to nothing
+  const __m128i left = _mm_cvtsi64_si128(static_cast<long long>(64 - from % 8));  // a shift by 64 gives 0
   for (size_t w = 0; w < 8 * blocks; w += 4) {
     const __m256i low = _mm256_srl_epi64(load_unaligned(source + 8 * w), right);
     const __m256i high = _mm256_sll_epi64(load_unaligned(source + 8 * w + 8), left);
@@ -205,7 +208,7 @@ uint64_t top_bits(__m256i x) {
 void bernoulli(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t* out) {
   Lanes random(lanes);
   const __m256i bound = _mm256_set1_epi8(static_cast<char>(threshold ^ 0x80u));
-  const uint64_t always = threshold > 255 ? ~uint64_t{0} : 0;
+  const uint64_t always = threshold > 255 ? ~uint64_t{0} : 0;  // 256 does not fit a byte
   for (size_t w = 0; w < words; ++w) {
     const uint64_t low = top_bits(less_8(random.low.draw(), bound));
     const uint64_t high = top_bits(less_8(random.high.draw(), bound));
@@ -234,8 +237,8 @@ void bernoulli16(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t*
   random.store_to(lanes);
 }
 
-// 32 mask bits to 32 bytes of 0 or 1: every byte gets the mask's byte that holds its bit, then keeps that
-// bit alone.
+// 32 mask bits to 32 bytes of 0 or 1: every byte gets the mask's byte that holds its bit, then keeps only
+// that bit.
 __m256i ones_where(uint32_t mask) {
   const __m256i source = _mm256_setr_epi8(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,  //
                                           2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3);
@@ -244,7 +247,7 @@ __m256i ones_where(uint32_t mask) {
   return _mm256_min_epu8(_mm256_and_si256(bytes, bit), _mm256_set1_epi8(1));
 }
 
-// Moves 32 automata and returns their actions.
+// Updates 32 automata and returns their actions.
 uint64_t step_half(uint8_t* states, uint32_t up, uint32_t down) {
   const __m256i risen = _mm256_adds_epu8(load(states), ones_where(up));
   const __m256i state = _mm256_subs_epu8(risen, ones_where(down));
@@ -269,8 +272,9 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
 }
 
 constexpr Kernels kTable = {
-    "avx2",     count_bits, differing_bits, squared_distance, select_bit,  match_clauses<Block>,
-    sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16, step_automata};
+    InstructionSet::kAvx2, "avx2",     count_bits, differing_bits, squared_distance, select_bit,
+    match_clauses<Block>,  sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16,
+    step_automata};
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 namespace bitfed::isa {
 namespace {
 
+// Of the last load of fewer than eight words; masked words are not read.
 __mmask8 tail_mask(size_t words) {
   return static_cast<__mmask8>((1u << words) - 1);
 }
@@ -58,7 +59,7 @@ size_t select_bit(const uint64_t* words, size_t rank) {
     if (rank < count) break;
     rank -= count;
   }
-  // Deposits one bit at the place of the set bit that is asked for.
+  // Deposits one bit at the position of the wanted set bit.
   return 64 * index + _tzcnt_u64(_pdep_u64(uint64_t{1} << rank, words[index]));
 }
 
@@ -87,7 +88,7 @@ void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* s
   const __m512i addend = _mm512_set1_epi64(value);
   for (size_t w = 0; w < 8 * blocks; ++w) {
     const uint64_t word = chosen[w];
-    if (word == 0) continue;
+    if (word == 0) continue;  // most words: few samples match a clause
     for (size_t part = 0; part < 8; ++part) {
       int64_t* at = sums + 64 * w + 8 * part;
       const __m512i old = _mm512_load_si512(at);
@@ -97,11 +98,13 @@ void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* s
   }
 }
 
+// Loads begin at the byte of bit `from`, so that shifts are below 8 bits; a second load, one word on, has the
+// bits that a right shift leaves empty.
 void split_window(const uint64_t* strip, size_t from, const uint64_t* valid, size_t blocks, uint64_t* holds,
                   uint64_t* fails) {
   const auto* source = reinterpret_cast<const uint8_t*>(strip) + from / 8;
   const __m128i right = _mm_cvtsi64_si128(static_cast<long long>(from % 8));
-  const __m128i left = _mm_cvtsi64_si128(static_cast<long long>(64 - from % 8));  // 64: shifts to nothing
+  const __m128i left = _mm_cvtsi64_si128(static_cast<long long>(64 - from % 8));  // a shift by 64 gives 0
   for (size_t b = 0; b < blocks; ++b) {
     const __m512i low = _mm512_srl_epi64(_mm512_loadu_si512(source + 64 * b), right);
     const __m512i high = _mm512_sll_epi64(_mm512_loadu_si512(source + 64 * b + 8), left);
@@ -122,7 +125,7 @@ struct Lanes {
     _mm512_store_si512(lanes->s0, s0);
     _mm512_store_si512(lanes->s1, s1);
   }
-  __m512i draw() {
+  __m512i draw() {  // ternary logic 0x96: the XOR of all three
     const __m512i result = _mm512_add_epi64(_mm512_rol_epi64(_mm512_add_epi64(s0, s1), 17), s0);
     const __m512i mixed = _mm512_xor_si512(s1, s0);
     s0 = _mm512_ternarylogic_epi64(_mm512_rol_epi64(s0, 49), mixed, _mm512_slli_epi64(mixed, 21), 0x96);
@@ -134,7 +137,7 @@ struct Lanes {
 void bernoulli(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t* out) {
   Lanes random(lanes);
   const __m512i bound = _mm512_set1_epi8(static_cast<char>(threshold));
-  const uint64_t always = threshold > 255 ? ~uint64_t{0} : 0;
+  const uint64_t always = threshold > 255 ? ~uint64_t{0} : 0;  // 256 does not fit a byte
   for (size_t w = 0; w < words; ++w) out[w] = _mm512_cmplt_epu8_mask(random.draw(), bound) | always;
   random.store(lanes);
 }
@@ -169,20 +172,21 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
   return changed != 0;
 }
 
-constexpr Kernels table(const char* name) {
-  return {name,       count_bits, differing_bits, squared_distance, select_bit,  match_clauses<Block>,
-          sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16, step_automata};
+constexpr Kernels table(InstructionSet instruction_set, const char* name) {
+  return {instruction_set,      name,       count_bits, differing_bits, squared_distance, select_bit,
+          match_clauses<Block>, sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16,
+          step_automata};
 }
 
 }  // namespace
 
 const Kernels& avx512_kernels() {
-  static constexpr Kernels kTable = table("avx512");
+  static constexpr Kernels kTable = table(InstructionSet::kAvx512, "avx512");
   return kTable;
 }
 
 const Kernels& amx_kernels() {
-  static constexpr Kernels kTable = table("amx");
+  static constexpr Kernels kTable = table(InstructionSet::kAmx, "amx");
   return kTable;
 }
 

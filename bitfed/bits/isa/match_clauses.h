@@ -4,24 +4,24 @@
 
 #include "bitfed/bits/kernels.h"
 
-// The clause matching that all vector units share; each gives it its own Block: 512 bits in registers. Block
-// must be a type of the unit's unnamed namespace, so that every unit gets code of its own; for the same
+// The clause matching that all vector units share. Each unit supplies its own Block: 512 bits in registers.
+// Block must be a type of the unit's unnamed namespace, so that every unit gets code of its own; for the same
 // reason nothing here is a template of the standard library.
 namespace bitfed::isa {
 
-// Blocks of clauses worked on together: their lists, masks and matches fit the first-level cache beside the
+// Clauses that are processed together: their lists, masks and matches fit into the first-level cache with the
 // bitmaps.
 inline constexpr size_t kMatchChunk = 128;
 
-// Clauses die unpredictably early, and a mispredicted branch costs more than eight rows. So the clauses of a
-// chunk go forward side by side, a group of rows in each round, and those that are left are gathered into a
-// list without a branch.
+// The group at which a clause is ruled out is unpredictable, and a mispredicted branch costs more than eight
+// loads. So all clauses of a chunk advance together, one group of literals per round, and the survivors are
+// compacted into a list without a branch.
 template <typename Block, size_t kFixedBlocks>
 class ChunkMatcher {
  public:
   static constexpr size_t kClauses = kMatchChunk;
 
-  // Works on clauses `begin` … `begin + count - 1`; `matches` is that of the first.
+  // For clauses `begin` … `begin + count - 1`; `matches` points to the matches of the first.
   ChunkMatcher(const uint64_t* bitmaps, size_t blocks, const ClauseSpan& clauses, size_t begin, size_t count,
                uint64_t* matches)
       : count_(count),
@@ -35,10 +35,10 @@ class ChunkMatcher {
         mask_stride_(clauses.mask_stride),
         matches_(matches) {}
 
-  // Bit i of `fired` says whether anything of clause i is left: kClauses bits at most. Inline, so that the
-  // members are registers: as far as a compiler knows, what is stored to `matches` could change them.
+  // Sets bit i of `fired`, kClauses bits at most, if any bit of clause i remains. Inlined so that the members
+  // stay in registers: otherwise the compiler must assume that stores to `matches` change them.
   [[gnu::always_inline]] void match(uint64_t* fired) {
-    uint16_t left[kClauses];  // clauses with bits and groups left
+    uint16_t left[kClauses];  // clauses with bits and groups remaining
     size_t left_count = 0;
     for (size_t begin = 0; begin < count_; begin += 64) {
       const size_t count = count_ - begin < 64 ? count_ - begin : 64;
@@ -83,22 +83,22 @@ class ChunkMatcher {
 
   size_t words() const { return 8 * (kFixedBlocks > 0 ? kFixedBlocks : blocks_); }
 
-  // The compiler would make a branch of it; this hides from it that there are only two values.
+  // 0 or 1. The asm hides from the compiler that there are only two values, or it would make a branch.
   static size_t is_set(const Block& block) {
     size_t alive = block.is_set() ? 1 : 0;
     asm("" : "+r"(alive));
     return alive;
   }
 
-  // One group of one clause; 1 if bits are left, else 0.
+  // ANDs one group of one clause; 1 if bits remain, else 0.
   size_t advance(size_t clause, size_t round, const uint64_t* so_far) {
-    // Four literals a load: one each would take up the units that load their rows.
+    // Four literals per load: one load each would occupy the ports that load their bitmaps.
     uint64_t fours[kLiteralGroup / 4];
     std::memcpy(fours, literals_ + first_[clause] + round * kLiteralGroup, sizeof fours);
     uint64_t* matches = matches_ + clause * words();
     Block any = Block::zero();
     if constexpr (kFixedBlocks > 0) {
-      Block match[kFixedBlocks];  // literal by literal: each is looked up once for all blocks
+      Block match[kFixedBlocks];  // literals in the outer loop: each is looked up once for all blocks
       for (size_t b = 0; b < kFixedBlocks; ++b) match[b] = Block::load(so_far + 8 * b);
       for (size_t i = 0; i < kLiteralGroup; ++i) {
         const uint64_t* bitmap = bitmap_of(fours[i / 4], i % 4);
@@ -120,12 +120,13 @@ class ChunkMatcher {
     return is_set(any);
   }
 
-  // The rows of literal `index` of four in a word.
+  // The bitmap of literal `index` of the four in a word.
   const uint64_t* bitmap_of(uint64_t four, size_t index) const {
     return bitmaps_ + (four >> 16 * index & 0xffff) * words();
   }
 
-  // What ruled a clause out now is likely to do so again: it goes first. Fillers stay at the end.
+  // The group that ruled a clause out is likely to do so again: it moves to the front. Fillers stay at the
+  // end.
   void bring_forward(Death death) const {
     typedef uint16_t Group __attribute__((vector_size(kLiteralGroup * sizeof(uint16_t))));
     uint16_t* front = literals_ + first_[death.clause];
@@ -134,7 +135,7 @@ class ChunkMatcher {
     Group b;
     std::memcpy(&a, front, sizeof a);
     std::memcpy(&b, culprit, sizeof b);
-    const Group stays = b == filler_;  // all bits of a filler
+    const Group stays = b == filler_;  // all bits set where b holds a filler
     const Group differs = (a ^ b) & ~stays;
     a ^= differs;
     b ^= differs;

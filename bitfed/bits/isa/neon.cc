@@ -61,7 +61,7 @@ size_t select_bit(const uint64_t* words, size_t rank) {
     rank -= count;
   }
   uint64_t word = words[index];
-  for (; rank > 0; --rank) word &= word - 1;
+  for (; rank > 0; --rank) word &= word - 1;  // clears the lowest set bit
   return 64 * index + static_cast<size_t>(__builtin_ctzll(word));
 }
 
@@ -115,7 +115,7 @@ void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* s
   const uint64x2_t bit = vld1q_u64(bit_values);
   for (size_t w = 0; w < 8 * blocks; ++w) {
     const uint64_t word = chosen[w];
-    if (word == 0) continue;
+    if (word == 0) continue;  // most words: few samples match a clause
     for (size_t part = 0; part < 32; ++part) {
       int64_t* at = sums + 64 * w + 2 * part;
       const int64x2_t mask = vreinterpretq_s64_u64(vtstq_u64(vdupq_n_u64(word >> (2 * part)), bit));
@@ -127,7 +127,7 @@ void add_chosen(int64_t value, const uint64_t* chosen, size_t blocks, int64_t* s
 void split_window(const uint64_t* strip, size_t from, const uint64_t* valid, size_t blocks, uint64_t* holds,
                   uint64_t* fails) {
   const uint64_t* source = strip + from / 64;
-  // A shift by a negative amount is one to the right; by -64 or 64, to nothing.
+  // A shift by a negative amount is a right shift; by -64 or 64, the result is 0.
   const int64x2_t right = vdupq_n_s64(-static_cast<int64_t>(from % 64));
   const int64x2_t left = vdupq_n_s64(64 - static_cast<int64_t>(from % 64));
   for (size_t w = 0; w < 8 * blocks; w += 2) {
@@ -179,9 +179,9 @@ uint8x16_t bit_of_byte() {
   return vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201u));
 }
 
-// 64 bytes of 0 or 255 to 64 bits: each keeps the bit that is its own, and three pairwise additions
-// gather eight bytes into one.
-uint64_t gather(const uint8x16_t* bytes) {
+// 64 bytes of 0 or 255 to 64 bits: each byte keeps its own bit, and three pairwise additions reduce eight
+// bytes to one.
+uint64_t pack_bits(const uint8x16_t* bytes) {
   const uint8x16_t bit = bit_of_byte();
   const uint8x16_t low = vpaddq_u8(vandq_u8(bytes[0], bit), vandq_u8(bytes[1], bit));
   const uint8x16_t high = vpaddq_u8(vandq_u8(bytes[2], bit), vandq_u8(bytes[3], bit));
@@ -192,11 +192,11 @@ uint64_t gather(const uint8x16_t* bytes) {
 void bernoulli(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t* out) {
   Lanes random(lanes);
   const uint8x16_t bound = vdupq_n_u8(static_cast<uint8_t>(threshold));
-  const uint64_t always = threshold > 255 ? ~uint64_t{0} : 0;
+  const uint64_t always = threshold > 255 ? ~uint64_t{0} : 0;  // 256 does not fit a byte
   for (size_t w = 0; w < words; ++w) {
     uint8x16_t less[4];
     for (int p = 0; p < 4; ++p) less[p] = vcltq_u8(vreinterpretq_u8_u64(random.pair[p].draw()), bound);
-    out[w] = gather(less) | always;
+    out[w] = pack_bits(less) | always;
   }
   random.store_to(lanes);
 }
@@ -213,7 +213,7 @@ void bernoulli16(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t*
       const uint16x8_t high = vcltq_u16(vreinterpretq_u16_u64(pair[1].draw()), bound);
       less[half] = vcombine_u8(vmovn_u16(low), vmovn_u16(high));
     }
-    out[w] = gather(less) | always;
+    out[w] = pack_bits(less) | always;
   }
   random.store_to(lanes);
 }
@@ -238,7 +238,7 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
       vst1q_u8(part, state);
       action_bytes[r] = vcgeq_u8(state, middle);
     }
-    const uint64_t action = gather(action_bytes);
+    const uint64_t action = pack_bits(action_bytes);
     changes[w] = action ^ actions[w];
     changed |= changes[w];
     actions[w] = action;
@@ -247,8 +247,9 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
 }
 
 constexpr Kernels kTable = {
-    "neon",     count_bits, differing_bits, squared_distance, select_bit,  match_clauses<Block>,
-    sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16, step_automata};
+    InstructionSet::kNeon, "neon",     count_bits, differing_bits, squared_distance, select_bit,
+    match_clauses<Block>,  sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16,
+    step_automata};
 
 }  // namespace
 

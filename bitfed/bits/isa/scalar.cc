@@ -1,4 +1,4 @@
-// The reference: plain loops that say what each kernel means, and the fallback on any CPU.
+// The reference: plain loops that define what each kernel computes. Also the fallback on any CPU.
 
 #include <algorithm>
 
@@ -19,6 +19,7 @@ size_t differing_bits(const uint64_t* a, const uint64_t* b, size_t words) {
   return count;
 }
 
+// Term i belongs to partial sum i % 8, as in a vector of eight lanes whose last load is masked.
 double squared_distance(const double* a, const double* b, size_t count) {
   double sums[8] = {};
   for (size_t i = 0; i < count; ++i) sums[i % 8] += (a[i] - b[i]) * (a[i] - b[i]);
@@ -34,7 +35,7 @@ size_t select_bit(const uint64_t* words, size_t rank) {
   }
 }
 
-// The literal that ruled a clause out goes first: it is likely to do so again.
+// The literal that ruled a clause out moves to the front: it is likely to do so again.
 bool match_clause(const uint64_t* bitmaps, size_t words, uint16_t* literals, size_t groups, uint64_t* match) {
   for (size_t i = 0; i < groups * kLiteralGroup; ++i) {
     const uint64_t* bitmap = bitmaps + literals[i] * words;
@@ -80,7 +81,7 @@ void split_window(const uint64_t* strip, size_t from, const uint64_t* valid, siz
   const uint64_t* source = strip + from / 64;
   const size_t shift = from % 64;
   for (size_t w = 0; w < 8 * blocks; ++w) {
-    // Shifting twice makes a shift by 64 (where `shift` is 0) a shift to nothing.
+    // Two shifts: a single shift by 64 (where `shift` is 0) would be undefined, this gives 0.
     const uint64_t bits = source[w] >> shift | source[w + 1] << 1 << (63 - shift);
     holds[w] = bits & valid[w];
     fails[w] = ~bits & valid[w];
@@ -91,6 +92,7 @@ uint64_t rotate(uint64_t x, int by) {
   return x << by | x >> (64 - by);
 }
 
+// One step of xoroshiro128++ in every lane. Lane l gives bytes 8 l … 8 l + 7 of the block, the lowest first.
 void draw(RandomLanes* lanes, uint8_t* bytes) {
   for (int lane = 0; lane < 8; ++lane) {
     uint64_t& s0 = lanes->s0[lane];
@@ -103,6 +105,7 @@ void draw(RandomLanes* lanes, uint8_t* bytes) {
   }
 }
 
+// Bit i is set if byte i of the draw is below the threshold; a threshold of 256 sets all bits.
 void bernoulli(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t* out) {
   uint8_t bytes[64];
   for (size_t w = 0; w < words; ++w) {
@@ -113,6 +116,7 @@ void bernoulli(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t* o
   }
 }
 
+// The first draw gives bits 0 … 31, the second bits 32 … 63; two bytes per bit, the lower one first.
 void bernoulli16(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t* out) {
   uint8_t bytes[64];
   for (size_t w = 0; w < words; ++w) {
@@ -128,6 +132,7 @@ void bernoulli16(RandomLanes* lanes, unsigned threshold, size_t words, uint64_t*
   }
 }
 
+// `up` is applied before `down`; an automaton is included if its top bit is set, from state 128 on.
 bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, size_t words, uint64_t* actions,
                    uint64_t* changes) {
   bool changed = false;
@@ -146,9 +151,19 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
   return changed;
 }
 
-constexpr Kernels kTable = {"scalar",     count_bits,    differing_bits, squared_distance,
-                            select_bit,   match_clauses, sum_chosen,     add_chosen,
-                            split_window, bernoulli,     bernoulli16,    step_automata};
+constexpr Kernels kTable = {InstructionSet::kScalar,
+                            "scalar",
+                            count_bits,
+                            differing_bits,
+                            squared_distance,
+                            select_bit,
+                            match_clauses,
+                            sum_chosen,
+                            add_chosen,
+                            split_window,
+                            bernoulli,
+                            bernoulli16,
+                            step_automata};
 
 }  // namespace
 

@@ -8,7 +8,7 @@ namespace bitfed::isa {
 const Kernels& scalar_kernels();
 const Kernels& avx2_kernels();
 const Kernels& avx512_kernels();
-const Kernels& amx_kernels();  // those of avx512, and products in tiles for neural networks
+const Kernels& amx_kernels();  // the table of avx512; neural networks add tile products
 const Kernels& neon_kernels();
 
 }  // namespace bitfed::isa

@@ -4,9 +4,9 @@
 
 namespace bitfed {
 
-// Booleanized samples: images of bits, a table being images of one row and one column with a plane for
-// every bit. Bit (x * planes + plane) of row (sample * height + y): the bits of a patch's row lie side
-// by side.
+// Booleanized samples: images with `planes` bits per pixel. A table's row is an image of one pixel with a
+// plane for every bit. Layout: bit (x * planes + plane) of row (sample * height + y), so that the bits of one
+// row of a patch are contiguous.
 struct BitImages {
   size_t count = 0;
   size_t height = 0;
@@ -15,12 +15,12 @@ struct BitImages {
   BitMatrix bits;
 
   BitImages() = default;
-  BitImages(size_t samples, size_t rows, size_t columns, size_t bits_a_place)
+  BitImages(size_t samples, size_t rows, size_t columns, size_t bits_per_pixel)
       : count(samples),
         height(rows),
         width(columns),
-        planes(bits_a_place),
-        bits(samples * rows, columns * bits_a_place) {}
+        planes(bits_per_pixel),
+        bits(samples * rows, columns * bits_per_pixel) {}
 
   const uint64_t* row(size_t sample, size_t y) const { return bits.row(sample * height + y); }
 };

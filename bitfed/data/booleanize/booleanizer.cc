@@ -11,9 +11,9 @@
 namespace bitfed {
 namespace {
 
-void expect_range(const char* key, int64_t found, int64_t least, int64_t most) {
-  if (found < least || found > most) {
-    throw input_error("booleanize.{} = {}: expected {} to {}", key, found, least, most);
+void expect_range(const char* key, int64_t found, int64_t min, int64_t max) {
+  if (found < min || found > max) {
+    throw input_error("booleanize.{} = {}: expected {} to {}", key, found, min, max);
   }
 }
 
@@ -22,28 +22,28 @@ size_t channel_planes(const BooleanizerSpec&, const Dataset& dataset) {
 }
 
 size_t threshold_planes(const BooleanizerSpec& spec, const Dataset& dataset) {
-  expect_range("level", spec.level, 0, kMostLevel);
+  expect_range("level", spec.level, 0, kMaxLevel);
   return channel_planes(spec, dataset);
 }
 
 size_t adaptive_planes(const BooleanizerSpec& spec, const Dataset& dataset) {
-  expect_range("window", spec.window, 3, kMostWindow);
-  expect_range("offset", spec.offset, -kMostOffset, kMostOffset);
+  expect_range("window", spec.window, 3, kMaxWindow);
+  expect_range("offset", spec.offset, -kMaxOffset, kMaxOffset);
   if (spec.window % 2 == 0) throw input_error("booleanize.window = {}: expected an odd number", spec.window);
   return channel_planes(spec, dataset);
 }
 
 size_t thermometer_planes(const BooleanizerSpec& spec, const Dataset& dataset) {
-  expect_range("levels", spec.levels, 1, kMostLevels);
+  expect_range("levels", spec.levels, 1, kMaxLevels);
   return dataset.channels * static_cast<size_t>(spec.levels);
 }
 
-// Cuts may come from a file: they must be ordered, which also rules out NaN.
+// Cuts may come from a file: they must be ascending, which also rules out NaN.
 void check_cuts(const std::vector<float>& cuts, const std::string& column) {
   for (size_t i = 0; i < cuts.size(); ++i) {
     if (std::isnan(cuts[i]) || (i > 0 && !(cuts[i - 1] < cuts[i]))) {
-      throw input_error("booleanize.cuts of column '{}': number {} is {}, expected ascending numbers", column,
-                        i, cuts[i]);
+      throw input_error("booleanize.cuts of column '{}': cut {} is {}, expected ascending values", column, i,
+                        cuts[i]);
     }
   }
 }
@@ -75,7 +75,7 @@ std::vector<size_t> colour_levels(const BooleanizerSpec& spec, size_t planes) {
   return std::vector<size_t>(planes / levels, levels);
 }
 
-// Columns that were cut nowhere have no bits.
+// Columns without cuts have no bits.
 std::vector<size_t> column_cuts(const BooleanizerSpec& spec, size_t /*planes*/) {
   std::vector<size_t> sizes;
   for (const std::vector<float>& cuts : spec.cuts) {

@@ -7,8 +7,8 @@
 namespace bitfed {
 namespace {
 
-// One row of an image in, one row of packed bits out, a bit for each byte: with as many planes as channels
-// the order of bytes (column, then channel) is the order of bits (column, then plane).
+// Packs one row of an image, one bit per byte. With as many planes as channels, the order of the bytes
+// (column, then channel) is the order of the bits (column, then plane).
 template <typename Test>
 void pack_row(size_t bytes, uint64_t* words, Test test) {
   for (size_t begin = 0; begin < bytes; begin += kWordBits) {
@@ -35,10 +35,10 @@ class Threshold : public Booleanizer {
   SampleShape shape_;
 };
 
-// The Gaussian mean around every byte of an image, the border replicated, channels apart. The kernel is a
-// product, so rows are averaged first, then columns. Sums of products of bytes and the weights above are
-// exact in double precision along a row and nearly so along a column: OpenCV's own single-precision sums
-// differ from ours only where the mean lies within about 1e-5 of a half.
+// The Gaussian mean around every byte of an image, each channel by itself, the border replicated. The kernel
+// is separable: rows are averaged first, then columns. Sums of products of bytes and the weights below are
+// exact in double precision along a row and nearly exact along a column: OpenCV's single-precision sums
+// differ only where the mean lies within about 1e-5 of a half.
 class GaussianMean {
  public:
   GaussianMean(int window, size_t height, size_t width, size_t channels)
@@ -61,6 +61,7 @@ class GaussianMean {
     const double* middle = rows_.data() + y * row_bytes;
     for (size_t i = 0; i < row_bytes; ++i) mean_[i] = weights_[0] * middle[i];
     for (size_t k = 1; k <= radius(); ++k) {
+      // Beyond the border the first or the last row is repeated.
       const double* above = rows_.data() + (y - std::min(y, k)) * row_bytes;
       const double* below = rows_.data() + std::min(y + k, height_ - 1) * row_bytes;
       add_pair(weights_[k], above, below, mean_.data());
@@ -97,10 +98,10 @@ class GaussianMean {
   size_t channels_;
   std::vector<double> padded_;  // one row of the image with its borders
   std::vector<double> rows_;    // the image averaged along rows
-  std::vector<double> mean_;    // one row averaged both ways
+  std::vector<double> mean_;    // one row averaged along rows and columns
 };
 
-// Half to even, for 0 <= value < 2^51: adding 1.5 * 2^52 leaves no bits for the fraction.
+// Rounds half to even, for 0 <= value < 2^51: adding 1.5 * 2^52 leaves no bits for the fraction.
 double round_half_even(double value) {
   constexpr double kShift = 0x1.8p52;
   return (value + kShift) - kShift;
@@ -131,8 +132,8 @@ class AdaptiveGaussian : public Booleanizer {
   GaussianMean mean_;
 };
 
-// A pixel's planes as a word: ones up to the highest level reached. pixel >= (z + 1) * 255 / (levels + 1)
-// in whole numbers.
+// The planes of each pixel value as a word: plane z is set if pixel >= (z + 1) * 255 / (levels + 1), computed
+// in integers.
 std::array<uint64_t, 256> thermometer_codes(int levels) {
   std::array<uint64_t, 256> codes{};
   for (int pixel = 0; pixel < 256; ++pixel) {
@@ -157,6 +158,7 @@ class ColourThermometer : public Booleanizer {
       uint64_t* words = images->bits.row(row);
       std::fill_n(words, images->bits.stride(), uint64_t{0});
       for (size_t i = 0; i < row_bytes; ++i) {
+        // The planes of a channel may straddle two words.
         const uint64_t code = codes_[*pixels++];
         const size_t word = i * levels_ / kWordBits;
         const size_t shift = i * levels_ % kWordBits;
@@ -197,9 +199,9 @@ class Quantile : public Booleanizer {
 
 }  // namespace
 
-// Half of OpenCV's Gaussian kernel for `window` and no given sigma, the middle first: up to 9 from its
-// table of dyadic weights, above that exp(-x^2 / 2 sigma^2) over the sum, with sigma as its documentation
-// of getGaussianKernel says. Weights have single precision, as OpenCV's have.
+// Half of OpenCV's Gaussian kernel for `window` without a given sigma, the middle first. Up to 9: OpenCV's
+// table of dyadic weights. Above: exp(-x^2 / 2 sigma^2) divided by the sum, with sigma as documented for
+// getGaussianKernel. Weights are rounded to single precision as in OpenCV.
 std::vector<double> gaussian_weights(int window) {
   switch (window) {
     case 3:

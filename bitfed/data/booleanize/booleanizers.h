@@ -6,7 +6,7 @@
 
 namespace bitfed {
 
-// The kinds of booleanizers; specs and shapes go together, see plane_count.
+// The kinds of booleanizers. Spec and shape must be compatible, see plane_count.
 std::unique_ptr<Booleanizer> make_threshold(const BooleanizerSpec& spec, const SampleShape& shape);
 std::unique_ptr<Booleanizer> make_adaptive_gaussian(const BooleanizerSpec& spec, const SampleShape& shape);
 std::unique_ptr<Booleanizer> make_colour_thermometer(const BooleanizerSpec& spec, const SampleShape& shape);

@@ -1,14 +1,15 @@
 #include "bitfed/data/catalog/catalog.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/names.h"
-#include "bitfed/data/formats/csv.h"
 #include "bitfed/data/catalog/split_table.h"
+#include "bitfed/data/formats/csv.h"
+#include "bitfed/data/pixel_statistics.h"
 
 namespace bitfed {
 namespace {
@@ -26,7 +27,8 @@ bool has_file(const fs::path& folder, const std::string& file) {
   return file.ends_with(".gz") && fs::exists(folder / file.substr(0, file.size() - 3), code);
 }
 
-// " (DIR has some of its files, but not FILE)" for the first folder that holds a part, else "".
+// " (DIR has some of its files, but not FILE)" for the first folder that holds only some of the files, else
+// "".
 std::string incomplete(const DatasetEntry& entry, const std::vector<fs::path>& folders) {
   for (const fs::path& folder : folders) {
     std::string missing;
@@ -46,7 +48,7 @@ std::string incomplete(const DatasetEntry& entry, const std::vector<fs::path>& f
 std::string listed(const std::vector<fs::path>& folders) {
   std::vector<std::string> names;
   for (const fs::path& folder : folders) names.push_back(folder.string());
-  return fmt::format("{}", fmt::join(names, ", "));
+  return joined(names);
 }
 
 std::vector<std::string> split_list(const std::string& list) {
@@ -69,7 +71,7 @@ fs::path find_table(const std::string& file, const Config& data, const std::stri
       if (fs::exists(folder / file, code)) return folder / file;
     }
   }
-  throw input_error("{}: no file {}; looked in the present folder and in {}", data.where("file"), file,
+  throw input_error("{}: no file {}; looked in the current folder and in {}", data.where("file"), file,
                     listed(folders));
 }
 
@@ -85,13 +87,22 @@ DataSplit load_table(const Config& data, const std::string& data_dir, uint64_t s
 
 DataSplit load_entry(const DatasetEntry& entry, const Config& data, const std::string& data_dir,
                      uint64_t seed) {
-  if (const auto folder = find_dataset(entry, data_dir)) return entry.load(*folder, data, seed);
+  if (const auto folder = find_dataset(entry, data_dir)) {
+    DataSplit split = entry.load(*folder, data, seed);
+    if (split.train.is_table()) return split;
+    for (Dataset* part : {&split.train, &split.test}) {
+      part->pixel_mean = entry.pixel_mean;
+      part->pixel_std = entry.pixel_std;
+      read_pixel_statistics(data, part);
+    }
+    return split;
+  }
   const std::vector<fs::path> folders = data_search_path(data_dir);
   throw input_error("data set '{}' not found: looked for {} in {}{}; {}", entry.name, entry.files.front(),
                     listed(folders), incomplete(entry, folders), entry.how_to_get);
 }
 
-// Adds the notes that any data set may need.
+// Adds the notes that apply to any data set.
 DataSplit with_notes(DataSplit split) {
   if (const size_t dropped = split.train.dropped_rows; dropped > 0) {
     split.notes.push_back(dropped == 1 ? "1 row with an empty cell was left out"
@@ -103,7 +114,7 @@ DataSplit with_notes(DataSplit split) {
   for (const uint16_t label : split.test.labels) tested[label] = true;
   for (size_t label = 0; label < trained.size(); ++label) {
     if (trained[label] || !tested[label]) continue;
-    split.notes.push_back(fmt::format("class '{}' is in the test rows alone: nobody can learn it",
+    split.notes.push_back(fmt::format("class '{}' is only in the test rows: no client can learn it",
                                       split.train.class_names[label]));
   }
   return split;

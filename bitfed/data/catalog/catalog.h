@@ -11,7 +11,7 @@
 
 namespace bitfed {
 
-// A file of a data set as its public home offers it.
+// A file of a data set as its publisher offers it.
 struct DownloadFile {
   std::string url;
   std::string md5;  // as published; empty where only sha256 is known
@@ -21,13 +21,14 @@ struct DownloadFile {
 
 struct DatasetEntry {
   std::string name;
-  std::string description;              // one line
-  std::string licence;                  // one line; shown before a download
-  std::string how_to_get;               // one line for the error when it is missing
-  std::vector<std::string> files;       // relative to a data folder; a .gz may also be there unpacked
-  std::vector<DownloadFile> downloads;  // empty: cannot be fetched
-  // folder: the one that holds `files`; data: the recipe's [data], of which a loader reads the keys that it
-  // knows; seed: the recipe's.
+  std::string description;                   // one line
+  std::string licence;                       // one line; shown before a download
+  std::string how_to_get;                    // one line for the error when files are missing
+  std::vector<std::string> files;            // relative to a data folder; a .gz may also be there unpacked
+  std::vector<DownloadFile> downloads;       // empty: cannot be fetched
+  std::vector<float> pixel_mean, pixel_std;  // of images, see Dataset; empty: the recipe must give them
+  // folder: contains `files`; data: the recipe's [data] table, from which a loader reads its own keys; seed:
+  // the recipe's.
   DataSplit (*load)(const std::filesystem::path& folder, const Config& data, uint64_t seed) = nullptr;
 
   bool is_generated() const { return files.empty(); }
@@ -36,27 +37,28 @@ struct DatasetEntry {
 // The one list of built-in data sets, in the order they are shown.
 const std::vector<DatasetEntry>& datasets();
 
-// Where data is looked for, in order: `data_dir` if given, $BITFED_DATA, ./data, ~/.local/share/bitfed,
-// /usr/share/datasets.
+// The folders that are searched for data, in order: `data_dir` if given, $BITFED_DATA, ./data,
+// ~/.local/share/bitfed, /usr/share/datasets.
 std::vector<std::filesystem::path> data_search_path(const std::string& data_dir);
 
-// The entry of that name; unknown: an input_error that suggests the nearest.
+// The entry of that name. Unknown names are an input_error that suggests the nearest.
 const DatasetEntry& find_entry(const std::string& name);
 
-// True where `folder` holds all files of the entry; one that is generated has none.
+// Whether `folder` holds all files of the entry; a generated data set has no files.
 bool has_files(const DatasetEntry& entry, const std::filesystem::path& folder);
 
-// The first folder of the search path that holds the data set, if one does.
+// The first folder of the search path that holds the data set.
 std::optional<std::filesystem::path> find_dataset(const DatasetEntry& entry, const std::string& data_dir);
 
-// Loads a built-in data set by name, with the defaults of its options and seed 0. Missing: an input_error
-// that says where it was looked for and how to get it; unknown: one that suggests the nearest name.
+// Loads a built-in data set by name, with default options and seed 0. Missing files are an input_error that
+// names the searched folders and how to get the data; an unknown name is an input_error that suggests the
+// nearest.
 DataSplit load_dataset(const std::string& name, const std::string& data_dir);
 
-// Loads what a recipe's [data] table names: a built-in set (name = "mnist"), or a CSV file
-// (file = "readings.csv", label = "activity", person = "subject", ignore = "device", and how it is split, see
-// split_table.h). A file that is not found as it is written is looked for on the search path. What is drawn
-// at random depends on the seed alone.
+// Loads what a recipe's [data] table names: a built-in set (name = "mnist"), or a CSV file (file =
+// "readings.csv", label = "activity", person = "subject", ignore = "device", and how it is split, see
+// split_table.h). A file that does not exist as written is looked up on the search path. Random draws depend
+// only on the seed.
 DataSplit load_data(const Config& data, const std::string& data_dir, uint64_t seed);
 
 }  // namespace bitfed

@@ -1,10 +1,10 @@
 #include "bitfed/data/catalog/catalog.h"
+#include "bitfed/data/catalog/split_table.h"
+#include "bitfed/data/catalog/synthetic_health.h"
 #include "bitfed/data/formats/cifar.h"
 #include "bitfed/data/formats/csv.h"
 #include "bitfed/data/formats/idx.h"
-#include "bitfed/data/catalog/split_table.h"
 #include "bitfed/data/formats/svhn.h"
-#include "bitfed/data/catalog/synthetic_health.h"
 
 namespace bitfed {
 namespace {
@@ -31,14 +31,14 @@ DataSplit load_svhn_cropped(const fs::path& folder, const Config& /*data*/, uint
   return load_svhn(folder / "svhn");
 }
 
-// Every person went through the protocol twice: the second recording is for testing.
+// Every person did the protocol twice: the second recording is for testing.
 DataSplit load_hapt14(const fs::path& folder, const Config& data, uint64_t seed) {
   const SplitSpec split = read_split(data, {.kind = "time", .test_fraction = 0.5});
   const CsvOptions options{.label = "activity", .person = "subject", .ignore = {}};
   return split_table(load_csv(folder / "health/hapt14.csv", options), split, seed);
 }
 
-// Every person did the activities one after the other, the hardest last, so each activity is cut by itself.
+// Every person did the activities in sequence, the hardest last, so each activity is split by itself.
 DataSplit load_watch(const fs::path& folder, const Config& data, uint64_t seed) {
   const SplitSpec split = read_split(data, {.kind = "time-per-class", .test_fraction = 0.3});
   const CsvOptions options{
@@ -74,6 +74,8 @@ DatasetEntry mnist() {
       "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6");
   add(3, "ec29112dd5afa0611ce80d1b7f02629c",
       "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6");
+  entry.pixel_mean = {0.1307f};
+  entry.pixel_std = {0.3081f};
   entry.load = load_mnist;
   return entry;
 }
@@ -84,11 +86,10 @@ DatasetEntry fashion_mnist() {
   entry.description = "articles of clothing, 28x28 grey, 10 classes, 60000 + 10000";
   entry.licence = "MIT; Zalando SE";
   entry.how_to_get =
-      "install Debian's package dataset-fashion-mnist (/usr/share/datasets/fashion-mnist), or: bitfed data "
-      "fetch "
-      "fashion-mnist";
+      "install Debian's package dataset-fashion-mnist (/usr/share/datasets/fashion-mnist), or: "
+      "bitfed data fetch fashion-mnist";
   entry.files = idx_files("fashion-mnist");
-  // The sums that the repository of its authors publishes; Debian packs the same content anew.
+  // The checksums that the authors' repository publishes; Debian compresses the same content again.
   const std::string home = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/";
   const auto add = [&](size_t file, const char* md5) {
     const std::string name = fs::path(entry.files[file]).filename().string();
@@ -98,6 +99,8 @@ DatasetEntry fashion_mnist() {
   add(1, "25c81989df183df01b3e8a0aad5dffbe");
   add(2, "bef4ecab320f06d8554ea6380940ec79");
   add(3, "bb300cfdad3c16e7a12a480ee83cd310");
+  entry.pixel_mean = {0.2860f};
+  entry.pixel_std = {0.3530f};
   entry.load = load_fashion_mnist;
   return entry;
 }
@@ -115,6 +118,9 @@ DatasetEntry cifar10() {
   entry.files.push_back("cifar-10-batches-bin/test_batch.bin");
   entry.downloads = {{"https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
                       "c32a1d4ab5d03f1284b67883e8d87530", "", "cifar-10-binary.tar.gz"}};
+  // ImageNet's statistics, which the papers use for CIFAR.
+  entry.pixel_mean = {0.485f, 0.456f, 0.406f};
+  entry.pixel_std = {0.229f, 0.224f, 0.225f};
   entry.load = load_cifar10_batches;
   return entry;
 }
@@ -127,6 +133,9 @@ DatasetEntry cifar100() {
   entry.files = {"cifar-100-binary/train.bin", "cifar-100-binary/test.bin"};
   entry.downloads = {{"https://www.cs.toronto.edu/~kriz/cifar-100-binary.tar.gz",
                       "03b5dce01913d631647c71ecec9e9cb8", "", "cifar-100-binary.tar.gz"}};
+  // ImageNet's statistics, which the papers use for CIFAR.
+  entry.pixel_mean = {0.485f, 0.456f, 0.406f};
+  entry.pixel_std = {0.229f, 0.224f, 0.225f};
   entry.load = load_cifar100_binary;
   return entry;
 }
@@ -143,6 +152,8 @@ DatasetEntry svhn() {
       {home + "train_32x32.mat", "e26dedcc434d2e4c54c9b2d4a06d8373", "", entry.files[0]},
       {home + "test_32x32.mat", "eb5a983be6a315427106f1b164d9cef3", "", entry.files[1]},
   };
+  entry.pixel_mean = {0.4496f, 0.4496f, 0.4496f};
+  entry.pixel_std = {0.1995f, 0.1995f, 0.1995f};
   entry.load = load_svhn_cropped;
   return entry;
 }
@@ -150,13 +161,12 @@ DatasetEntry svhn() {
 DatasetEntry hapt14() {
   DatasetEntry entry;
   entry.name = "hapt14";
-  entry.description = "phone at the waist, 14 features a window, 6 activities, 30 people";
+  entry.description = "phone at the waist, 14 features per window, 6 activities, 30 people";
   entry.licence = "CC BY 4.0; J. Reyes-Ortiz et al., UCI Machine Learning Repository";
   entry.how_to_get =
-      "put it at health/hapt14.csv in a data folder: means and deviations of the windows of UCI's "
-      "Smartphone-Based Recognition of Human Activities and Postural Transitions, with the columns subject "
-      "and "
-      "activity";
+      "put it at health/hapt14.csv in a data folder: means and standard deviations of the windows of UCI's "
+      "Smartphone-Based Recognition of Human Activities and Postural Transitions, with the columns "
+      "subject and activity";
   entry.files = {"health/hapt14.csv"};
   entry.load = load_hapt14;
   return entry;
@@ -165,7 +175,7 @@ DatasetEntry hapt14() {
 DatasetEntry watch() {
   DatasetEntry entry;
   entry.name = "watch";
-  entry.description = "Apple Watch and Fitbit, 12 features a minute, 6 activities, 49 people";
+  entry.description = "Apple Watch and Fitbit, 12 features per minute, 6 activities, 49 people";
   entry.licence = "CC0 1.0; D. Fuller, Harvard Dataverse, doi:10.7910/DVN/ZS2Z2J";
   entry.how_to_get = "put aw_fb_data.csv of doi:10.7910/DVN/ZS2Z2J at health/watch.csv in a data folder";
   entry.files = {"health/watch.csv"};

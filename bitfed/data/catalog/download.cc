@@ -36,6 +36,7 @@ struct Transfer {
   std::exception_ptr thrown;  // by the progress callback: libcurl is C and must not be unwound
 };
 
+// libcurl's write callback: a return value other than the number of bytes ends the transfer.
 size_t on_data(char* data, size_t size, size_t count, void* user) {
   auto& transfer = *static_cast<Transfer*>(user);
   const size_t bytes = size * count;
@@ -47,6 +48,7 @@ size_t on_data(char* data, size_t size, size_t count, void* user) {
   return written;
 }
 
+// libcurl's progress callback: a return value other than 0 ends the transfer.
 int on_progress(void* user, curl_off_t total, curl_off_t done, curl_off_t, curl_off_t) {
   auto& transfer = *static_cast<Transfer*>(user);
   try {
@@ -67,7 +69,7 @@ void set_options(CURL* curl, const std::string& url, Transfer& transfer) {
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, 30L);
-  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 100L);  // bytes a second …
+  curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 100L);  // bytes per second …
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, 60L);    // … for a minute: the connection is dead
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "bitfed");
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_data);
@@ -77,8 +79,8 @@ void set_options(CURL* curl, const std::string& url, Transfer& transfer) {
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &transfer);
 }
 
-// What can pass by itself: a lost connection, an overloaded server; not an address that is not there.
-bool may_pass(CURLcode code, long status) {
+// Transient errors: a lost connection, an overloaded server; not a missing address.
+bool is_transient(CURLcode code, long status) {
   if (code == CURLE_HTTP_RETURNED_ERROR) return status >= 500 || status == 408 || status == 429;
   return code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_PARTIAL_FILE ||
          code == CURLE_OPERATION_TIMEDOUT || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
@@ -107,7 +109,7 @@ std::string download(const std::string& url, const std::filesystem::path& path,
   }
   long status = 0;
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &status);
-  retry = !transfer.too_large && may_pass(code, status);
+  retry = !transfer.too_large && is_transient(code, status);
   if (code == CURLE_OK) return "";
   if (transfer.too_large) return fmt::format("more than {} bytes", kMaximumFileBytes);
   if (code == CURLE_HTTP_RETURNED_ERROR) return fmt::format("the server answered with status {}", status);

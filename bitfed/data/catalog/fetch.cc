@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
 #include "bitfed/base/gzip.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/hash/md5.h"
 #include "bitfed/data/catalog/download.h"
 #include "bitfed/data/formats/tar.h"
@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file that goes away again unless it was given its final name.
+// A temporary file that is deleted unless it was renamed to its final name.
 class PartFile {
  public:
   explicit PartFile(const fs::path& final_name)
@@ -43,7 +43,7 @@ class PartFile {
   fs::path path_;
 };
 
-// "" where the sums are the published ones, else what is wrong.
+// "" where the checksums are the published ones, else the difference.
 std::string compare_sums(const Bytes& bytes, const DownloadFile& file) {
   if (!file.sha256.empty()) {
     const std::string sum = sha256_hex(bytes);
@@ -75,6 +75,7 @@ bool is_archive(const DownloadFile& file) {
   return file.saved_as.ends_with(".tar.gz");
 }
 
+// Archives are not kept, so only their unpacked files can be found again; see has_files.
 bool is_there(const DownloadFile& file, const fs::path& path) {
   std::error_code code;
   return !is_archive(file) && fs::is_regular_file(path, code) && compare_sums(read_file(path), file).empty();
@@ -118,6 +119,7 @@ FetchOptions fetch_options_from_environment() {
   return options;
 }
 
+// http://home.org/a/b.gz and http://mirror:8080/x give http://mirror:8080/x/a/b.gz.
 std::string mirrored(const std::string& url, const std::string& mirror) {
   const size_t host = url.find("://");
   const size_t path = host == std::string::npos ? host : url.find('/', host + 3);
@@ -133,7 +135,7 @@ void fetch_dataset(const DatasetEntry& entry, const fs::path& folder, const Fetc
   }
   for (const DownloadFile& file : entry.downloads) {
     if (file.md5.empty() && file.sha256.empty()) {
-      throw input_error("data set '{}': {} has no published sum to check it with", entry.name, file.url);
+      throw input_error("data set '{}': {} has no published checksum to verify it", entry.name, file.url);
     }
     fetch_file(file, folder, options, progress);
   }

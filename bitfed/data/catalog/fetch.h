@@ -10,24 +10,24 @@
 
 namespace bitfed {
 
-// Called now and then during a download: the file's name, bytes so far, bytes in all (0: not known).
+// Called periodically during a download: the file's name, bytes so far, total bytes (0: unknown).
 using FetchProgress = std::function<void(const std::string& file, uint64_t done, uint64_t total)>;
 
 struct FetchOptions {
-  int attempts = 3;                            // a download that breaks off is tried again
-  std::chrono::milliseconds first_wait{1000};  // before the second attempt; doubled for each further one
+  int attempts = 3;                            // an interrupted download is retried
+  std::chrono::milliseconds first_wait{1000};  // before the second attempt; doubled for each further attempt
   std::string mirror;                          // replaces scheme and host of every address, if not empty
 };
 
-// The options as the environment has them: $BITFED_MIRROR.
+// Options from the environment: $BITFED_MIRROR.
 FetchOptions fetch_options_from_environment();
 
-// `url` with scheme and host replaced by those of `mirror`, whose own path is kept in front.
+// `url` with scheme and host replaced by `mirror`, whose own path becomes a prefix.
 std::string mirrored(const std::string& url, const std::string& mirror);
 
-// Downloads the files of a data set into `folder`. A file is written beside its final name and gets that
-// name only once its sums are right; an archive is unpacked, not kept. Files that are there already, with
-// the right sums, are left alone. Fails with an Error whose text names the address or the file.
+// Downloads the files of a data set into `folder`. A file is written to a temporary name and renamed only
+// once its checksums are verified; an archive is unpacked, not kept. Existing files with the right checksums
+// stay as they are. Fails with an Error that names the address or the file.
 void fetch_dataset(const DatasetEntry& entry, const std::filesystem::path& folder,
                    const FetchOptions& options, const FetchProgress& progress);
 

@@ -13,10 +13,10 @@
 namespace bitfed {
 namespace {
 
-constexpr double kLeastFraction = 0.01;
-constexpr double kMostFraction = 0.99;
+constexpr double kMinFraction = 0.01;
+constexpr double kMaxFraction = 0.99;
 
-using Unit = std::pair<uint32_t, uint16_t>;  // a person, and a class where classes are cut by themselves
+using Unit = std::pair<uint32_t, uint16_t>;  // a person, and a class where classes are split by themselves
 
 std::map<Unit, std::vector<uint32_t>> rows_by_unit(const Dataset& dataset, bool by_class) {
   std::map<Unit, std::vector<uint32_t>> units;
@@ -27,6 +27,7 @@ std::map<Unit, std::vector<uint32_t>> rows_by_unit(const Dataset& dataset, bool 
   return units;
 }
 
+// Never all rows: at least one is for training.
 size_t test_count(size_t rows, double test_fraction) {
   const auto rounded = static_cast<size_t>(std::lround(test_fraction * static_cast<double>(rows)));
   return std::min(rounded, rows - 1);
@@ -38,7 +39,7 @@ SplitSpec read_split(const Config& data, const SplitSpec& fallback) {
   SplitSpec spec;
   const std::vector<std::string> kinds = {"time", "time-per-class", "stratified"};
   spec.kind = data.choice("split", fallback.kind, kinds);
-  spec.test_fraction = data.number("test_fraction", fallback.test_fraction, kLeastFraction, kMostFraction);
+  spec.test_fraction = data.number("test_fraction", fallback.test_fraction, kMinFraction, kMaxFraction);
   return spec;
 }
 
@@ -47,6 +48,7 @@ DataSplit split_table(const Dataset& dataset, const SplitSpec& spec, uint64_t se
   std::vector<bool> for_test(dataset.size());
   auto units = rows_by_unit(dataset, spec.kind != "time");
   for (auto& [unit, order] : units) {
+    // A stream per unit: the draw for one person does not depend on who else is in the table.
     if (drawn) RandomStream({seed, "split", unit.second, unit.first}).shuffle(std::span(order));
     const size_t count = test_count(order.size(), spec.test_fraction);
     for (size_t i = order.size() - count; i < order.size(); ++i) for_test[order[i]] = true;
@@ -56,9 +58,8 @@ DataSplit split_table(const Dataset& dataset, const SplitSpec& spec, uint64_t se
   for (uint32_t row = 0; row < dataset.size(); ++row) (for_test[row] ? test : train).push_back(row);
   if (test.empty()) {
     throw input_error(
-        "{}: found no row to test with ({} rows, test_fraction {:g}, everyone keeps one to train with), "
-        "expected "
-        "more rows or a larger test_fraction",
+        "{}: found no test row ({} rows, test_fraction {:g}, every person keeps a training row), "
+        "expected more rows or a larger test_fraction",
         dataset.name, dataset.size(), spec.test_fraction);
   }
   DataSplit split{subset(dataset, train), subset(dataset, test), {}};
@@ -66,8 +67,7 @@ DataSplit split_table(const Dataset& dataset, const SplitSpec& spec, uint64_t se
   if (drawn) {
     split.notes.emplace_back(
         "test rows were drawn at random (split = \"stratified\"): neighbouring windows of one recording may "
-        "be "
-        "on both sides");
+        "be on both sides");
   }
   return split;
 }

@@ -12,16 +12,16 @@ namespace {
 constexpr size_t kAttributes = 14;
 constexpr size_t kClasses = 6;
 constexpr size_t kFactors = 3;
-constexpr size_t kMostRows = 50'000'000;  // for training: 3.6 GB with the test rows
+constexpr size_t kMaxRows = 50'000'000;  // for training: 3.6 GB with the test rows
 
 constexpr uint32_t kShortestBout = 30;  // points
 constexpr uint32_t kLongestBout = 150;
 
 constexpr float kLoading = 0.35F;
-constexpr float kPersistence = 0.95F;        // of the slow factors, from point to point
+constexpr float kPersistence = 0.95F;        // autoregressive coefficient of the slow factors
 constexpr float kInnovation = 0.312249899F;  // sqrt(1 - 0.95^2): keeps their variance at one
 constexpr float kNoise = 0.7F;
-constexpr float kOffset = 0.6F;  // deviations over people
+constexpr float kOffset = 0.6F;  // standard deviations over people
 constexpr float kGain = 0.2F;
 
 using Attributes = std::array<float, kAttributes>;
@@ -32,7 +32,7 @@ struct Attribute {
   float scale;
 };
 
-// Accelerations in g, levels of movement in dB, rates a minute, degrees Celsius, pascals a second.
+// Units: accelerations in g, levels of movement in dB, rates per minute, degrees Celsius, pascals per second.
 constexpr std::array<Attribute, kAttributes> kSensors = {{
     {"acc_x_mean", 0.4F, 0.5F},
     {"acc_y_mean", 0.0F, 0.5F},
@@ -77,6 +77,7 @@ float bell(RandomStream& random) {
 // class -> factor -> attribute
 using Loadings = std::array<std::array<Attributes, kFactors>, kClasses>;
 
+// Seed 0: activities look the same whatever the recipe's seed.
 Loadings make_loadings() {
   RandomStream random({0, "synthetic-health loadings"});
   Loadings loadings{};
@@ -89,7 +90,7 @@ Loadings make_loadings() {
 }
 
 struct Person {
-  std::array<double, kClasses> shares{};  // of the activities, in sum 1
+  std::array<double, kClasses> shares{};  // of the activities, with sum 1
   Attributes gain{};
   Attributes offset{};
 };
@@ -104,7 +105,7 @@ Person make_person(double skew, RandomStream random) {
   return person;
 }
 
-// What a person's device records, point by point.
+// The readings of a person's device, one point at a time.
 class Recording {
  public:
   Recording(const Loadings& loadings, const Person& person, RandomStream random)
@@ -135,7 +136,8 @@ class Recording {
     double cumulated = 0;
     for (uint16_t activity = 0; activity < kClasses; ++activity) {
       cumulated += person_.shares[activity];
-      if (person_.shares[activity] > 0) activity_ = activity;  // the last one, should rounding leave a gap
+      if (person_.shares[activity] > 0)
+        activity_ = activity;  // the last activity, should rounding leave a gap
       if (drawn < cumulated) return;
     }
   }
@@ -145,7 +147,7 @@ class Recording {
   RandomStream random_;
   std::array<float, kFactors> factors_{};
   uint16_t activity_ = 0;
-  uint32_t left_ = 0;  // points of the present bout
+  uint32_t left_ = 0;  // points remaining in the current bout
 };
 
 Dataset empty_table(uint32_t devices, size_t rows) {
@@ -162,6 +164,7 @@ Dataset empty_table(uint32_t devices, size_t rows) {
   return table;
 }
 
+// Test points follow the training points of the same recording in time.
 void record(Recording& recording, uint32_t device, size_t points, Dataset* table) {
   for (size_t row = device * points; row < (device + size_t{1}) * points; ++row) {
     table->labels[row] =
@@ -177,9 +180,9 @@ SyntheticHealthOptions read_synthetic_health(const Config& data) {
   options.devices = static_cast<uint32_t>(data.integer("devices", options.devices, 2, 100'000));
   options.points = static_cast<uint32_t>(data.integer("points", options.points, 10, 10'000'000));
   options.skew = data.number("skew", options.skew, 0.05, 1000);
-  if (const size_t rows = size_t{options.devices} * options.points; rows > kMostRows) {
-    throw input_error("{}: found {} points of {} devices, {} in all, expected at most {}",
-                      data.where("points"), options.points, options.devices, rows, kMostRows);
+  if (const size_t rows = size_t{options.devices} * options.points; rows > kMaxRows) {
+    throw input_error("{}: found {} points of {} devices, {} in total, expected at most {}",
+                      data.where("points"), options.points, options.devices, rows, kMaxRows);
   }
   return options;
 }

@@ -51,7 +51,7 @@ Dataset empty_dataset(CifarKind kind) {
   return dataset;
 }
 
-// Channel by channel into pixel by pixel.
+// From CHW (channel planes) to HWC (interleaved).
 void interleave(const uint8_t* planes, uint8_t* pixels) {
   for (size_t pixel = 0; pixel < kPlane; ++pixel) {
     for (size_t channel = 0; channel < kChannels; ++channel) {

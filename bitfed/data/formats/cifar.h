@@ -13,7 +13,7 @@ namespace bitfed {
 // then the fine one) and 32 x 32 pixels, channel by channel.
 enum class CifarKind { kCifar10, kCifar100 };
 
-// Appends the records to `dataset`, with fine labels. `name` is for the errors.
+// Appends the records to `dataset`, with fine labels. `name` is for error messages.
 void parse_cifar(std::span<const uint8_t> bytes, std::string_view name, CifarKind kind, Dataset& dataset);
 
 DataSplit load_cifar10(const std::filesystem::path& folder);   // data_batch_1.bin …, test_batch.bin

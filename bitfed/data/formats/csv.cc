@@ -21,12 +21,12 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaximumColumns = 65536;
 constexpr size_t kMaximumClasses = std::numeric_limits<uint16_t>::max();
-constexpr char kSeparator = '\x1f';  // between the parts of a person's key: no text holds it
+constexpr char kSeparator = '\x1f';  // between the parts of a person's key: no cell contains it
 
-// A cell for an error's text: on one line, and not all of a long one.
+// A cell for an error message: on one line, long cells cut.
 std::string shown(std::string_view cell) {
-  constexpr size_t kMost = 40;
-  return fmt::format("{:?}{}", cell.substr(0, kMost), cell.size() > kMost ? "…" : "");
+  constexpr size_t kMaxBytes = 40;
+  return fmt::format("{:?}{}", cell.substr(0, kMaxBytes), cell.size() > kMaxBytes ? "…" : "");
 }
 
 std::string_view trimmed(std::string_view cell) {
@@ -35,7 +35,7 @@ std::string_view trimmed(std::string_view cell) {
   return cell.substr(first, cell.find_last_not_of(" \t") - first + 1);
 }
 
-// What spreadsheets and data frames write for a value that is not there.
+// What spreadsheets and data frames write for a missing value.
 bool is_null(std::string_view cell) {
   constexpr std::array<std::string_view, 8> kNulls = {"", "null", "NULL", "NA", "N/A", "NaN", "nan", "None"};
   return std::find(kNulls.begin(), kNulls.end(), cell) != kNulls.end();
@@ -45,19 +45,20 @@ bool has_control_characters(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
-// Texts in the order they first come, each with a number.
-class TextIndex {
+// Distinct strings, numbered in the order of their first occurrence.
+class StringIndex {
  public:
   uint32_t number(std::string_view text) {
-    const auto [entry, added] = numbers_.try_emplace(std::string(text), static_cast<uint32_t>(texts_.size()));
-    if (added) texts_.push_back(entry->first);
+    const auto [entry, added] =
+        indices_.try_emplace(std::string(text), static_cast<uint32_t>(strings_.size()));
+    if (added) strings_.push_back(entry->first);
     return entry->second;
   }
-  const std::vector<std::string>& texts() const { return texts_; }
+  const std::vector<std::string>& strings() const { return strings_; }
 
  private:
-  std::unordered_map<std::string, uint32_t> numbers_;
-  std::vector<std::string> texts_;
+  std::unordered_map<std::string, uint32_t> indices_;
+  std::vector<std::string> strings_;
 };
 
 bool is_integer(const std::string& text, int64_t& value) {
@@ -65,20 +66,20 @@ bool is_integer(const std::string& text, int64_t& value) {
   return code == std::errc() && end == text.data() + text.size();
 }
 
-// old number -> place in the sorted order.
-std::vector<uint32_t> sorted_places(const std::vector<std::string>& texts) {
-  std::vector<int64_t> values(texts.size());
+// old index -> index in the sorted order.
+std::vector<uint32_t> sorted_ranks(const std::vector<std::string>& strings) {
+  std::vector<int64_t> values(strings.size());
   bool integers = true;
-  for (size_t i = 0; i < texts.size(); ++i) integers = integers && is_integer(texts[i], values[i]);
-  std::vector<uint32_t> order(texts.size());
+  for (size_t i = 0; i < strings.size(); ++i) integers = integers && is_integer(strings[i], values[i]);
+  std::vector<uint32_t> order(strings.size());
   std::iota(order.begin(), order.end(), 0u);
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     if (integers && values[a] != values[b]) return values[a] < values[b];
-    return texts[a] < texts[b];
+    return strings[a] < strings[b];
   });
-  std::vector<uint32_t> places(texts.size());
-  for (uint32_t place = 0; place < order.size(); ++place) places[order[place]] = place;
-  return places;
+  std::vector<uint32_t> ranks(strings.size());
+  for (uint32_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = rank;
+  return ranks;
 }
 
 std::vector<std::string> split_names(const std::string& list) {
@@ -91,12 +92,12 @@ std::vector<std::string> split_names(const std::string& list) {
   return names;
 }
 
-// What each column of the file is for.
+// The role of each column of the file.
 struct Layout {
   size_t label = 0;
   std::vector<size_t> person;
-  std::vector<size_t> numbers;
-  std::vector<size_t> counting;    // all of the above, in the order of the file
+  std::vector<size_t> numeric;
+  std::vector<size_t> used;        // all of the above, in the order of the file
   std::vector<std::string> names;  // as in the header; "column 3" for one without a name
 };
 
@@ -127,6 +128,8 @@ std::vector<std::string> check_header(const std::vector<std::string_view>& field
   return header;
 }
 
+// `person` is one column of that name or, if there is none, a list of columns. Ignored columns must exist: a
+// mistyped name would otherwise become a feature.
 Layout make_layout(const std::vector<std::string>& header, std::string_view name, const CsvOptions& options) {
   Layout layout;
   layout.names = header;
@@ -145,20 +148,20 @@ Layout make_layout(const std::vector<std::string>& header, std::string_view name
     const bool listed = options.only.empty() || std::find(options.only.begin(), options.only.end(),
                                                           layout.names[i]) != options.only.end();
     const bool is_number = i != layout.label && !ignored && !of_person && listed;
-    if (is_number && options.only.empty()) layout.numbers.push_back(i);
-    if (is_number || i == layout.label || of_person) layout.counting.push_back(i);
+    if (is_number && options.only.empty()) layout.numeric.push_back(i);
+    if (is_number || i == layout.label || of_person) layout.used.push_back(i);
   }
   for (const std::string& column : options.only)
-    layout.numbers.push_back(find_column(layout.names, column, name, "a number"));
-  if (layout.numbers.empty()) throw input_error("{}: has no column of numbers to learn from", name);
+    layout.numeric.push_back(find_column(layout.names, column, name, "a number"));
+  if (layout.numeric.empty()) throw input_error("{}: has no numeric column to learn from", name);
   return layout;
 }
 
-// Turns records into rows of the dataset.
+// Converts records to rows of the data set.
 class TableBuilder {
  public:
   TableBuilder(Layout layout, std::string_view name) : layout_(std::move(layout)), name_(name) {
-    for (const size_t column : layout_.numbers) dataset_.columns.push_back(layout_.names[column]);
+    for (const size_t column : layout_.numeric) dataset_.columns.push_back(layout_.names[column]);
   }
 
   void add(const std::vector<std::string_view>& fields, size_t line) {
@@ -168,8 +171,8 @@ class TableBuilder {
                         layout_.names.size());
     }
     const std::optional<size_t> empty = first_null(fields);
-    // The other cells of a row that is dropped are checked all the same.
-    for (const size_t column : layout_.numbers) {
+    // The other cells of a dropped row are checked, too.
+    for (const size_t column : layout_.numeric) {
       if (!is_null(trimmed(fields[column]))) dataset_.values.push_back(number(fields, column));
     }
     const std::string_view label = text(fields, layout_.label);
@@ -179,51 +182,53 @@ class TableBuilder {
       return;
     }
     labels_.push_back(classes_.number(label));
-    if (classes_.texts().size() > kMaximumClasses) {
+    if (classes_.strings().size() > kMaximumClasses) {
       throw input_error("{}: line {}: column '{}' has more than {} different labels", name_, line_,
                         layout_.names[layout_.label], kMaximumClasses);
     }
     if (!layout_.person.empty()) dataset_.groups.push_back(people_.number(person));
   }
 
+  // Renumbers classes and people, which were numbered by first occurrence, in sorted order: the result does
+  // not depend on the order of the rows.
   Dataset finish() {
     if (labels_.empty() && dataset_.dropped_rows > 0) {
-      throw input_error("{}: all {} rows have empty cells, the first in {}; expected a row without", name_,
+      throw input_error("{}: all {} rows have empty cells, the first in {}; expected a complete row", name_,
                         dataset_.dropped_rows, first_dropped_);
     }
     if (labels_.empty()) throw input_error("{}: has a header but no rows", name_);
-    const std::vector<uint32_t> classes = sorted_places(classes_.texts());
-    dataset_.class_names = in_order(classes_.texts(), classes);
+    const std::vector<uint32_t> classes = sorted_ranks(classes_.strings());
+    dataset_.class_names = in_order(classes_.strings(), classes);
     for (const uint32_t label : labels_) dataset_.labels.push_back(static_cast<uint16_t>(classes[label]));
-    const std::vector<uint32_t> people = sorted_places(people_.texts());
-    dataset_.group_names = in_order(people_.texts(), people);
+    const std::vector<uint32_t> people = sorted_ranks(people_.strings());
+    dataset_.group_names = in_order(people_.strings(), people);
     for (std::string& key : dataset_.group_names) std::replace(key.begin(), key.end(), kSeparator, ',');
     for (uint32_t& group : dataset_.groups) group = people[group];
     return std::move(dataset_);
   }
 
  private:
-  static std::vector<std::string> in_order(const std::vector<std::string>& texts,
-                                           const std::vector<uint32_t>& places) {
-    std::vector<std::string> sorted(texts.size());
-    for (size_t i = 0; i < texts.size(); ++i) sorted[places[i]] = texts[i];
+  static std::vector<std::string> in_order(const std::vector<std::string>& strings,
+                                           const std::vector<uint32_t>& ranks) {
+    std::vector<std::string> sorted(strings.size());
+    for (size_t i = 0; i < strings.size(); ++i) sorted[ranks[i]] = strings[i];
     return sorted;
   }
 
-  // The first column that counts and is null in this row.
+  // The first used column that is null in this row.
   std::optional<size_t> first_null(const std::vector<std::string_view>& fields) const {
-    for (const size_t column : layout_.counting) {
+    for (const size_t column : layout_.used) {
       if (is_null(trimmed(fields[column]))) return column;
     }
     return std::nullopt;
   }
 
-  // Takes back the numbers of the present row.
+  // Removes the values of the current row.
   void drop(size_t column) {
     if (dataset_.dropped_rows++ == 0) {
       first_dropped_ = fmt::format("line {}, column '{}'", line_, layout_.names[column]);
     }
-    dataset_.values.resize(labels_.size() * layout_.numbers.size());
+    dataset_.values.resize(labels_.size() * layout_.numeric.size());
   }
 
   std::string person_of(const std::vector<std::string_view>& fields) const {
@@ -241,13 +246,14 @@ class TableBuilder {
     return cell;
   }
 
+  // from_chars does not accept a plus sign.
   float number(const std::vector<std::string_view>& fields, size_t column) const {
     std::string_view cell = trimmed(fields[column]);
     if (cell.size() > 1 && cell[0] == '+' && cell[1] != '-') cell.remove_prefix(1);
     double value = 0;
     const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     const bool whole = code == std::errc() && end == cell.data() + cell.size();
-    // Written so that NaN fails too.
+    // Written so that NaN fails, too.
     if (whole && std::fabs(value) <= std::numeric_limits<float>::max()) return static_cast<float>(value);
     throw bad_cell(column, fmt::format("is {}, expected a finite number", shown(cell)));
   }
@@ -259,11 +265,11 @@ class TableBuilder {
   Layout layout_;
   std::string_view name_;
   size_t line_ = 0;
-  std::string first_dropped_;  // where the first row that was dropped has its empty cell
+  std::string first_dropped_;  // the empty cell of the first dropped row
   Dataset dataset_;
   std::vector<uint32_t> labels_;
-  TextIndex classes_;
-  TextIndex people_;
+  StringIndex classes_;
+  StringIndex people_;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
   }
   if (position_ == text_.size()) return false;
   record_line_ = line_;
-  std::vector<size_t> owned;  // fields whose text is in unquoted_, which may move while it grows
+  std::vector<size_t> owned;  // fields that live in unquoted_, whose strings may move while it grows
   do {
     const size_t before = unquoted_.size();
     fields.push_back(at('"') ? take_quoted() : take_plain());
@@ -30,6 +30,7 @@ bool CsvReader::next(std::vector<std::string_view>& fields) {
   return true;
 }
 
+// Up to a comma or the end of the line; the carriage return of a CRLF is not part of the field.
 std::string_view CsvReader::take_plain() {
   const size_t end = std::min(text_.find_first_of(",\n\"", position_), text_.size());
   if (end < text_.size() && text_[end] == '"') {
@@ -42,6 +43,7 @@ std::string_view CsvReader::take_plain() {
   return field;
 }
 
+// A view of the text, or of a copy in unquoted_ if the field has doubled quotes. May span lines.
 std::string_view CsvReader::take_quoted() {
   const size_t start = ++position_;
   bool doubled = false;

@@ -17,7 +17,7 @@ constexpr uint32_t kLabelsMagic = 0x00000801;  // unsigned bytes, one dimension
 constexpr uint32_t kMaximumSide = 4096;
 constexpr uint64_t kMaximumUnpackedBytes = uint64_t{1} << 30;
 
-// The bytes as they are, or unpacked into `storage` where they start like gzip.
+// The bytes themselves, or decompressed into `storage` where they are gzip.
 std::span<const uint8_t> unpacked(std::span<const uint8_t> bytes, std::string_view name, Bytes& storage) {
   if (bytes.size() < 2 || bytes[0] != 0x1f || bytes[1] != 0x8b) return bytes;
   storage = gunzip(bytes, name, kMaximumUnpackedBytes);
@@ -49,7 +49,7 @@ std::vector<uint8_t> take_items(ByteReader& reader, uint64_t count, uint64_t ite
   return {items.begin(), items.end()};
 }
 
-// The packed file, as it is downloaded, or the plain one.
+// The compressed file as downloaded, or the plain one.
 fs::path find_file(const fs::path& folder, const std::string& name) {
   std::error_code code;
   const fs::path plain = folder / name;

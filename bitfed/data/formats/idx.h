@@ -11,9 +11,9 @@
 
 namespace bitfed {
 
-// The IDX format of MNIST and its kin: a big-endian magic number that holds the type of the values and
-// the number of dimensions, the dimensions, then the values. Packed (gzip) or plain; `name` is for the
-// errors. The counts in the header must agree with the bytes that are there.
+// The IDX format of MNIST: a big-endian magic number that encodes the type of the values and the number of
+// dimensions, the dimensions, then the values. Compressed (gzip) or plain; `name` is for error messages. The
+// counts in the header must agree with the size of the data.
 struct IdxImages {
   size_t count = 0;
   size_t height = 0;

@@ -38,8 +38,8 @@ struct Element {
   std::span<const uint8_t> bytes;
 };
 
-// A tag and its data. Data of at most four bytes may sit inside the tag itself, whose upper half is then
-// their number; other data are padded to a multiple of eight, save for packed ones.
+// A tag and its data. Data of at most four bytes may be stored in the tag itself, whose upper half is then
+// their size; other data are padded to a multiple of eight bytes, except compressed data.
 Element take_element(ByteReader& reader) {
   const uint32_t first = reader.u32_le();
   if (first >> 16 != 0) {
@@ -61,6 +61,7 @@ Element take_element(ByteReader& reader, uint32_t type, std::string_view what, s
   throw input_error("{}: {} is stored as type {}, expected {}", name, what, element.type, type);
 }
 
+// MATLAB stores arrays in the smallest type that fits, or as doubles.
 template <typename T>
 Bytes to_bytes(std::span<const uint8_t> stored, std::string_view what, std::string_view name) {
   static_assert(std::endian::native == std::endian::little);
@@ -130,6 +131,7 @@ std::vector<uint64_t> take_dimensions(ByteReader& reader, std::string_view name)
   return dimensions;
 }
 
+// The dimensions must account for exactly the stored bytes; nothing is allocated before.
 void check_size(const MatArray& array, const Element& data, std::string_view name) {
   const size_t width = storage_size(data.type);
   if (width == 0)
@@ -146,7 +148,7 @@ void check_size(const MatArray& array, const Element& data, std::string_view nam
   }
 }
 
-// A variable (the content of a matrix element), or nothing where it is not wanted.
+// A variable (the content of a matrix element), or nothing if it is not in `wanted`.
 std::optional<MatArray> parse_matrix(std::span<const uint8_t> bytes, std::string_view name,
                                      std::span<const std::string> wanted) {
   ByteReader reader(bytes, name);
@@ -172,6 +174,7 @@ std::optional<MatArray> parse_matrix(std::span<const uint8_t> bytes, std::string
   return array;
 }
 
+// 124 bytes of text, then the version (0x0100) and "IM", which a big-endian writer stores as "MI".
 void check_header(std::span<const uint8_t> bytes, std::string_view name) {
   if (bytes.size() < kHeaderBytes)
     throw input_error("{}: {} bytes, expected a MATLAB 5 file", name, bytes.size());
@@ -191,7 +194,7 @@ std::vector<MatArray> parse_mat(std::span<const uint8_t> bytes, std::string_view
                                 std::span<const std::string> wanted) {
   check_header(bytes, name);
   ByteReader reader(bytes.subspan(kHeaderBytes), name);
-  uint64_t budget = kMaximumUnpackedBytes;
+  uint64_t budget = kMaximumUnpackedBytes;  // a small file must not unpack to more memory than this
   std::vector<MatArray> arrays;
   while (reader.left() > 0) {
     Element element = take_element(reader);
@@ -201,14 +204,15 @@ std::vector<MatArray> parse_mat(std::span<const uint8_t> bytes, std::string_view
       budget -= storage.size();
       ByteReader inner(storage, name);
       element = take_element(inner);
-      if (inner.left() != 0) throw input_error("{}: {} bytes follow a packed variable", name, inner.left());
+      if (inner.left() != 0)
+        throw input_error("{}: {} bytes follow a compressed variable", name, inner.left());
     }
     if (element.type != kMatrix)
       throw input_error("{}: holds an element of type {}, expected variables", name, element.type);
     auto array = parse_matrix(element.bytes, name, wanted);
     if (!array) continue;
     for (const MatArray& other : arrays) {
-      if (other.name == array->name) throw input_error("{}: variable {} is there twice", name, array->name);
+      if (other.name == array->name) throw input_error("{}: variable {} occurs twice", name, array->name);
     }
     arrays.push_back(std::move(*array));
   }

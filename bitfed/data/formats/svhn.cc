@@ -26,7 +26,7 @@ const MatArray& find(const std::vector<MatArray>& arrays, std::string_view varia
   throw input_error("{}: variable {} is missing, expected X and y", name, variable);
 }
 
-// The number of images; MATLAB leaves out a last dimension of one.
+// The number of images; MATLAB omits a last dimension of one.
 size_t image_count(const MatArray& images, std::string_view name) {
   const std::vector<uint64_t>& sides = images.dimensions;
   const bool fits = (sides.size() == 3 || sides.size() == 4) && sides[0] == kSide && sides[1] == kSide &&
@@ -38,7 +38,7 @@ size_t image_count(const MatArray& images, std::string_view name) {
   return images.values.size() / kImageBytes;
 }
 
-// Columns of one channel, as MATLAB stores them, into rows of pixels.
+// From MATLAB's column-major channel planes to interleaved rows.
 void transpose(const uint8_t* stored, uint8_t* pixels) {
   for (size_t channel = 0; channel < kChannels; ++channel) {
     for (size_t x = 0; x < kSide; ++x) {

@@ -9,8 +9,8 @@
 
 namespace bitfed {
 
-// The cropped digits of Street View House Numbers ("format 2"): a MATLAB file with the variables X
-// (32 x 32 x 3 x N pixels) and y (N labels; 10 stands for the digit 0).
+// The cropped digits of Street View House Numbers ("format 2"): a MATLAB file with the variables X (32 x 32 x
+// 3 x N pixels) and y (N labels; 10 means the digit 0).
 Dataset parse_svhn(std::span<const uint8_t> bytes, std::string_view name);
 
 DataSplit load_svhn(const std::filesystem::path& folder);  // train_32x32.mat, test_32x32.mat

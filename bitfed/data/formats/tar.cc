@@ -82,8 +82,8 @@ void check_path(const std::string& path, std::string_view name) {
   }
 }
 
-// Extended headers are passed over where they only hold times and owners; one that renames or resizes
-// the next file is not understood here.
+// Extended headers that only hold times and owners are skipped; one that renames or resizes the next file is
+// not supported.
 void check_extended_header(Block bytes, std::string_view name) {
   const std::string_view records(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   for (const std::string_view key : {"path=", "size=", "GNU.sparse"}) {
@@ -104,7 +104,7 @@ std::vector<TarFile> parse_tar(std::span<const uint8_t> bytes, std::string_view 
   std::vector<TarFile> files;
   for (;;) {
     const Block block = reader.take(kBlock);
-    if (is_zero(block)) return files;  // the end is marked by two such blocks; one is enough for us
+    if (is_zero(block)) return files;  // two such blocks mark the end; one is enough here
     check_header(block, name);
     const uint64_t size = octal(block, kSize, "a file's size", name);
     const char type = static_cast<char>(block[kType]);

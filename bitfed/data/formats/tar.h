@@ -14,9 +14,9 @@ struct TarFile {
   std::span<const uint8_t> bytes;
 };
 
-// The regular files of a tar archive (POSIX ustar, or GNU's older form of it). Folders are left out. A
-// path that is absolute or leads upward, a link, a device, or anything else that an archive of data has no
-// need of is an input_error: what comes back is safe to write below a folder.
+// The regular files of a tar archive (POSIX ustar, or GNU's older form of it). Folders are skipped. An
+// absolute path, a path that leads upward, a link, a device or any other type of entry is an input_error: the
+// result is safe to write below a folder.
 std::vector<TarFile> parse_tar(std::span<const uint8_t> bytes, std::string_view name);
 
 }  // namespace bitfed

@@ -17,7 +17,7 @@ Bytes unzlib(std::span<const uint8_t> packed, std::string_view name, uint64_t li
     ~End() { inflateEnd(stream); }
   } const end{&stream};
   stream.next_in = const_cast<Bytef*>(packed.data());
-  stream.avail_in = static_cast<uInt>(packed.size());  // below 4 GiB, as promised
+  stream.avail_in = static_cast<uInt>(packed.size());  // below 4 GiB, see the header
   Bytes result;
   size_t produced = 0;
   int status = Z_OK;
@@ -34,7 +34,7 @@ Bytes unzlib(std::span<const uint8_t> packed, std::string_view name, uint64_t li
     produced += room - stream.avail_out;
   }
   if (status != Z_STREAM_END || stream.avail_in != 0) {
-    throw input_error("{}: a packed variable is not one whole zlib stream: {}", name,
+    throw input_error("{}: a compressed variable is not one complete zlib stream: {}", name,
                       stream.msg != nullptr ? stream.msg : "it ends early or bytes follow it");
   }
   result.resize(produced);

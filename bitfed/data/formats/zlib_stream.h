@@ -8,9 +8,9 @@
 
 namespace bitfed {
 
-// The content of one zlib stream, checked against its sum. The stream must fill `packed` (below 4 GiB) to
-// its end. Memory grows with what is really unpacked; growing past `limit` bytes is an input_error that
-// names `name`.
+// The content of one zlib stream, verified by its checksum. The stream must fill `packed` (below 4 GiB) to
+// its end. Memory grows with the output that was produced so far; more than `limit` bytes are an input_error
+// with `name`.
 Bytes unzlib(std::span<const uint8_t> packed, std::string_view name, uint64_t limit);
 
 }  // namespace bitfed

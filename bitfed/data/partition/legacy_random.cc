@@ -15,7 +15,7 @@ double LegacyRandom::exponential() {
   return -std::log(1 - uniform());
 }
 
-// Ahrens and Dieter's rejection for shapes below one.
+// Ahrens and Dieter's rejection method for shapes below one.
 double LegacyRandom::gamma(double shape) {
   assert(shape > 0 && shape < 1);
   for (;;) {

@@ -6,8 +6,8 @@
 
 namespace bitfed {
 
-// The draws that numpy.random.seed(seed) starts: the Mersenne twister with numpy's legacy distributions.
-// Papers publish seeds, not splits; with their generator their splits can be had. Not for anything else.
+// The draws after numpy.random.seed(seed): the Mersenne Twister with numpy's legacy distributions. Papers
+// publish seeds, not splits; this generator reproduces their splits. Not for anything else.
 class LegacyRandom {
  public:
   explicit LegacyRandom(uint32_t seed) : twister_(seed) {}

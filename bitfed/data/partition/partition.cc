@@ -10,26 +10,26 @@
 #include <utility>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/names.h"
 #include "bitfed/base/hash/random.h"
+#include "bitfed/base/names.h"
 #include "bitfed/data/partition/legacy_random.h"
 
 namespace bitfed {
 namespace {
 
-using Shares = std::vector<double>;                    // of one class: each client's part, in sum 1
+using Shares = std::vector<double>;                    // of one class: each client's part, with sum 1
 using Allotment = std::vector<std::vector<uint32_t>>;  // client -> the labels it holds
 
 constexpr uint32_t kMaximumClients = 1'000'000;
 constexpr uint32_t kMaximumClasses = 65'536;  // labels have 16 bits
-constexpr double kLeastAlpha = 1e-3;
-constexpr double kMostAlpha = 1e6;
+constexpr double kMinAlpha = 1e-3;
+constexpr double kMaxAlpha = 1e6;
 constexpr int kMaximumDraws = 1'000;
 
-// Enough for the clients to be equal in size; more would make the cost grow with the square of the clients.
+// Enough for clients of equal size; more would make the cost quadratic in the number of clients.
 constexpr uint32_t kMaximumBalancingSteps = 100;
 
-// What a kind needs: the training data by class, the spec, and the one stream that all draws come from.
+// The input of a kind: the training data by class, the spec, and the one stream of all draws.
 struct Task {
   const Dataset& train;
   const PartitionSpec& spec;
@@ -39,6 +39,7 @@ struct Task {
   std::optional<LegacyRandom> legacy;  // allotment = "paper": the paper's own generator
 };
 
+// class -> its samples; labels may come from a caller that did not check them.
 Partition samples_by_class(const Dataset& train) {
   Partition classes(train.class_count());
   for (uint32_t i = 0; i < train.size(); ++i) {
@@ -51,12 +52,13 @@ Partition samples_by_class(const Dataset& train) {
   return classes;
 }
 
-// Where part `index` of `count` begins when `total` items are cut into parts that differ by one at most.
+// The begin of part `index` of `count` when `total` items are split into parts whose sizes differ by at most
+// one.
 size_t even_cut(size_t total, size_t index, size_t count) {
   return total / count * index + std::min(index, total % count);
 }
 
-// Cuts `samples` into even blocks, one for each client of `holders`.
+// Splits `samples` into even blocks, one for each client of `holders`.
 void deal_evenly(std::span<const uint32_t> samples, std::span<const uint32_t> holders, Partition& partition) {
   for (size_t i = 0; i < holders.size(); ++i) {
     const auto block = samples.subspan(0, even_cut(samples.size(), i + 1, holders.size()))
@@ -77,8 +79,9 @@ Partition deal_iid(Task& task) {
   return partition;
 }
 
-// Dirichlet(alpha) over the clients that `open` allows (at least one): gamma variates over their sum. For
-// a small alpha all of them can underflow to zero; the law's limit is then one client, uniformly drawn.
+// Dirichlet(alpha) over the clients that `open` allows (at least one): gamma variates divided by their sum.
+// For a small alpha all of them can underflow to zero; the distribution's limit is then one uniformly drawn
+// client.
 Shares draw_shares(double alpha, const std::vector<bool>& open, RandomStream& stream) {
   Shares shares(open.size());
   for (double& share : shares) share = stream.gamma(alpha);
@@ -97,8 +100,8 @@ Shares draw_shares(double alpha, const std::vector<bool>& open, RandomStream& st
   return shares;
 }
 
-// Cuts a class of `total` samples at floor(total * (cumulated share)), the last part ending at `total`:
-// every sample is dealt once, whatever the rounding of the shares. A client without a share gets none.
+// Splits a class of `total` samples at floor(total * cumulative share); the last part ends at `total`. Every
+// sample is assigned once, whatever the rounding of the shares. A client without a share gets none.
 std::vector<size_t> counts_of(const Shares& shares, size_t total) {
   std::vector<size_t> counts(shares.size());
   size_t last = shares.size() - 1;
@@ -143,6 +146,7 @@ Counts draw_plain_counts(Task& task) {
   return counts;
 }
 
+// Divides each client's shares by their sum; a client without any stays without.
 void normalise_columns(std::vector<Shares>& matrix) {
   Shares sums(matrix.front().size());
   for (const Shares& row : matrix) {
@@ -162,11 +166,11 @@ void normalise_rows(std::vector<Shares>& matrix) {
   }
 }
 
-// FedTMOS: J times the matrix (class, client) is divided by its row sums and by its column sums, both
-// taken before dividing. The rows of a Dirichlet draw sum to one, so the first division changes columns
-// only and leaves them summing to one, the second changes rows only, and so on: J / 2 Sinkhorn steps, which
-// end with the rows (every class dealt whole) for an even J. An odd J would end with the columns and deal
-// more of a class than there is; it gets half a step more.
+// FedTMOS: J times the matrix (class, client) is divided by its row sums and by its column sums, both taken
+// before dividing. The rows of a Dirichlet draw sum to one, so the first division changes columns only and
+// leaves them summing to one, the second changes rows only, and so on: J / 2 Sinkhorn steps, which end with
+// the rows (every class assigned completely) for an even J. An odd J would end with the columns and assign
+// more of a class than exists; it gets half a step more.
 Counts draw_balanced_counts(Task& task) {
   const std::vector<bool> open(task.spec.clients, true);
   std::vector<Shares> matrix;
@@ -205,6 +209,7 @@ Counts redraw(Task& task, Counts (*draw)(Task&), size_t minimum) {
       spec.alpha, kMaximumDraws, spec.kind, spec.clients, best, minimum);
 }
 
+// Contiguous blocks of each class's samples, in the order of the clients.
 Partition deal_counts(const Task& task, const Counts& counts) {
   Partition partition(task.spec.clients);
   size_t row = 0;
@@ -221,6 +226,7 @@ Partition deal_counts(const Task& task, const Counts& counts) {
   return partition;
 }
 
+// The counts are drawn before the samples are shuffled, so that they depend only on the class sizes.
 Partition deal_dirichlet(Task& task) {
   const size_t needed = size_t{task.spec.minimum} * task.spec.clients;
   if (needed > task.train.size()) {
@@ -243,7 +249,7 @@ Partition deal_dirichlet_balanced(Task& task) {
   return deal_counts(task, redraw(task, draw_balanced_counts, 1));
 }
 
-// The first `fixed` labels of a client are given; the others are drawn without repetition.
+// The first `fixed` labels of a client are given; the others are drawn without replacement.
 Allotment draw_allotment(Task& task, Allotment held, size_t fixed) {
   const auto classes = static_cast<uint32_t>(task.classes.size());
   for (auto& own : held) {
@@ -266,9 +272,9 @@ std::vector<std::vector<uint32_t>> holders_of(const Allotment& held, size_t clas
   return holders;
 }
 
-// A label that nobody drew takes the place of the one with the most holders at one of them, as long as a
-// label has two. A client's first `fixed` labels stay. With fewer places than labels, samples of those
-// that nobody holds are not dealt.
+// A label that no client drew replaces the label with the most holders at one of its holders, as long as some
+// label has two holders. A client's first `fixed` labels stay. If clients have fewer labels in total than the
+// data, samples of labels without a holder are not assigned.
 void cover_labels(Task& task, Allotment& held, size_t fixed) {
   for (uint32_t label = 0; label < task.classes.size(); ++label) {
     const auto holders = holders_of(held, task.classes.size());
@@ -278,12 +284,12 @@ void cover_labels(Task& task, Allotment& held, size_t fixed) {
       if (holders[other].size() > holders[common].size()) common = other;
     }
     if (holders[common].size() < 2) return;
-    std::vector<uint32_t*> places;
+    std::vector<uint32_t*> candidates;
     for (const uint32_t client : holders[common]) {
-      const auto place = std::find(held[client].begin(), held[client].end(), common);
-      if (place >= held[client].begin() + static_cast<std::ptrdiff_t>(fixed)) places.push_back(&*place);
+      const auto found = std::find(held[client].begin(), held[client].end(), common);
+      if (found >= held[client].begin() + static_cast<std::ptrdiff_t>(fixed)) candidates.push_back(&*found);
     }
-    if (!places.empty()) *places[task.stream.below(static_cast<uint32_t>(places.size()))] = label;
+    if (!candidates.empty()) *candidates[task.stream.below(static_cast<uint32_t>(candidates.size()))] = label;
   }
 }
 
@@ -312,8 +318,8 @@ Partition deal_label_subset(Task& task) {
   return deal_allotment(task, held);
 }
 
-// S(2), S(3) and S(4) as the authors of FedTMOS drew them, once, for all their seeds; a client is the
-// digits of its labels.
+// S(2), S(3) and S(4) as drawn by the authors of FedTMOS, once for all their seeds; each client is given as
+// the digits of its labels.
 constexpr std::array<std::array<const char*, 10>, 3> kPaperAllotments = {{
     {"03", "12", "25", "13", "48", "58", "68", "67", "38", "19"},
     {"023", "125", "289", "378", "134", "058", "679", "078", "348", "159"},
@@ -325,8 +331,7 @@ Allotment paper_allotment(const Task& task) {
   if (task.spec.clients != 10 || task.classes.size() != 10 || labels < 2 || labels > 4) {
     throw input_error(
         "partition.allotment = \"paper\": found {} labels, {} clients and {} classes, expected 2, 3 or 4 "
-        "labels, "
-        "10 clients and 10 classes",
+        "labels, 10 clients and 10 classes",
         labels, task.spec.clients, task.classes.size());
   }
   Allotment held;
@@ -352,11 +357,11 @@ Partition deal_classes(Task& task) {
   return deal_allotment(task, held);
 }
 
-// Groups without training samples (people of the test data only) are no clients.
+// Groups without training samples (people who are only in the test data) are not clients.
 Partition deal_column(Task& task) {
   const Dataset& train = task.train;
   if (train.groups.size() != train.size() || train.groups.empty()) {
-    throw input_error("partition.kind = \"column\": {} does not say whom its samples belong to", train.name);
+    throw input_error("partition.kind = \"column\": {} has no column of people or devices", train.name);
   }
   Partition partition(train.group_names.size());
   for (uint32_t i = 0; i < train.size(); ++i) {
@@ -369,8 +374,8 @@ Partition deal_column(Task& task) {
   std::erase_if(partition, [](const auto& own) { return own.empty(); });
   if (partition.size() < 2) {
     throw input_error(
-        "partition.kind = \"column\": found one person, '{}', in the training rows of {}, expected at least "
-        "two",
+        "partition.kind = \"column\": found one person, '{}', in the training rows of {}, "
+        "expected at least two",
         train.group_names[train.groups.front()], train.name);
   }
   return partition;
@@ -412,9 +417,9 @@ bool has_labels(const PartitionSpec& spec) {
 }
 
 void check(const PartitionSpec& spec, const Dataset& train) {
-  if (train.size() == 0) throw input_error("{}: no samples to deal to clients", train.name);
-  if (is_dirichlet(spec) && !(spec.alpha >= kLeastAlpha && spec.alpha <= kMostAlpha)) {
-    throw input_error("partition.alpha = {:g}: expected {:g} to {:g}", spec.alpha, kLeastAlpha, kMostAlpha);
+  if (train.size() == 0) throw input_error("{}: no training samples", train.name);
+  if (is_dirichlet(spec) && !(spec.alpha >= kMinAlpha && spec.alpha <= kMaxAlpha)) {
+    throw input_error("partition.alpha = {:g}: expected {:g} to {:g}", spec.alpha, kMinAlpha, kMaxAlpha);
   }
   if (spec.kind == "column") return;
   if (spec.clients == 0 || spec.clients > train.size()) {
@@ -433,7 +438,7 @@ PartitionSpec read_partition(const Config& config) {
     return spec;
   }
   spec.clients = static_cast<uint32_t>(config.integer("clients", spec.clients, 1, kMaximumClients));
-  if (is_dirichlet(spec)) spec.alpha = config.number("alpha", spec.alpha, kLeastAlpha, kMostAlpha);
+  if (is_dirichlet(spec)) spec.alpha = config.number("alpha", spec.alpha, kMinAlpha, kMaxAlpha);
   if (spec.kind == "dirichlet")
     spec.minimum = static_cast<uint32_t>(config.integer("minimum", spec.minimum, 1));
   if (has_labels(spec)) {

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
+#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/zoo/model_file.h"
 #include "bitfed/zoo/network_model.h"
 

@@ -85,9 +85,10 @@ static void layer(const float *from, int in, const float *weights, const float *
 }
 )";
 
-// The most differing bits of n that leave a unit on, given its least sum; -1: it never is.
-int32_t most_differing(int32_t n, int32_t least) {
-  return (n - least + 2) / 2 - 1;
+// The largest number of differing bits, of n, that leaves a unit on, given its smallest such sum; -1: it
+// never is.
+int32_t max_differing(int32_t n, int32_t min_sum) {
+  return (n - min_sum + 2) / 2 - 1;
 }
 
 struct MlpLayer {
@@ -107,11 +108,12 @@ struct MlpLayer {
 std::vector<MlpLayer> layers_of(const MlpModel& model) {
   const State state = model.state();
   std::vector<MlpLayer> layers;
-  for (size_t i = 0; i < model.shape().layers(); ++i) {
-    const std::string name = fmt::format("layers.{}.", i);
+  for (const LayerRecord& record : describe_mlp(model.shape()).layers) {
+    if (record.kind != LayerKind::kDense) continue;
+    const std::string name = record.name + ".";
     MlpLayer layer;
-    layer.in = model.shape().widths[i];
-    layer.out = model.shape().widths[i + 1];
+    layer.in = record.in.channels;
+    layer.out = record.out.channels;
     if (model.shape().binary) {
       layer.signs = state.values<uint8_t>(name + "weights", {State::kAny});
     } else {
@@ -124,14 +126,14 @@ std::vector<MlpLayer> layers_of(const MlpModel& model) {
   return layers;
 }
 
-// A row of words a unit. A negative factor is made positive by turning the unit's weights about, where asked
+// One row of words per unit. A negative factor is made positive by flipping the unit's weights, where asked
 // for.
-std::vector<uint32_t> unit_words(const MlpLayer& layer, bool turn_negative) {
+std::vector<uint32_t> unit_words(const MlpLayer& layer, bool flip_negative) {
   std::vector<uint32_t> words(layer.out * layer.words());
   for (size_t unit = 0; unit < layer.out; ++unit) {
-    const bool turned = turn_negative && layer.factor[unit] < 0;
+    const bool flipped = flip_negative && layer.factor[unit] < 0;
     for (size_t i = 0; i < layer.in; ++i) {
-      if (layer.sign(i, unit) != turned) words[unit * layer.words() + i / 32] |= uint32_t{1} << (i % 32);
+      if (layer.sign(i, unit) != flipped) words[unit * layer.words() + i / 32] |= uint32_t{1} << (i % 32);
     }
   }
   return words;
@@ -193,8 +195,8 @@ class MlpWriter {
     const MlpLayer& layer = layers_[index];
     const auto inputs = static_cast<int32_t>(layer.in);
     std::vector<int32_t> most;
-    for (const int32_t least : whole_thresholds(layer.norm(), 0, inputs))
-      most.push_back(most_differing(inputs, least));
+    for (const int32_t min_sum : whole_thresholds(layer.norm(), 0, inputs))
+      most.push_back(max_differing(inputs, min_sum));
     tables_.words("weights_" + text(index), unit_words(layer, true));
     tables_.wide_integers("most_" + text(index), most);
     calls_ += fmt::format("  layer(hidden[{}], {}, weights_{}, most_{}, {}, hidden[{}]);\n", (index + 1) % 2,

@@ -1,65 +1,74 @@
-// A convolutional network as C. A block goes from pixel to pixel behind its pool: the four sums, batch norm,
-// the activation and the largest of them, so that no image of the full size is ever held. Binary: between
-// blocks stand the signs of the values about their mean, (x - mean) / deviation >= 0 being x >= mean. Static:
-// that mean is known, so that a sum and a threshold give a sign, and values there are none but the last
-// block's. Sums have the order of the network's kernels: by row and column of the kernel, then channel.
+// A network as C, layer by layer, walking its description. Two buffers of values take turns, a third holds
+// what a residual block adds at its end; signs have a buffer of their own. Sums have the order of the
+// network's kernels: by row and column of the kernel, then channel.
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
-#include "bitfed/base/error.h"
 #include "bitfed/edge/c/c_body.h"
 #include "bitfed/edge/c/c_functions.h"
 #include "bitfed/edge/c/c_network_functions.h"
+#include "bitfed/edge/c/c_pooled_blocks.h"
 #include "bitfed/edge/c/c_text.h"
 #include "bitfed/nn/layers/folded_norm.h"
-#include "bitfed/nn/binary/sign_thresholds.h"
 
 namespace bitfed {
 namespace {
 
+size_t words_of(size_t bits) {
+  return (bits + 31) / 32;
+}
+
 class NetworkWriter {
  public:
   explicit NetworkWriter(const NetworkModel& model)
-      : spec_(model.spec()), input_(input_of_model(model)), state_(model.state()) {}
+      : spec_(model.spec()),
+        architecture_(model.architecture()),
+        input_(input_of_model(model)),
+        state_(model.state()) {}
 
   CBody write() {
-    if (spec_.name != "cnn4")
-      throw input_error(
-          "--format c: found {}; of the networks only cnn4 can be written as C: a ResNet is more than "
-          "microcontrollers hold; --format onnx takes it",
-          spec_.name);
     add_inputs();
-    if (!spec_.binary) {
-      add_real_blocks();
-    } else {
-      spec_.static_signs ? add_static_blocks() : add_image_blocks();
-    }
+    walk(architecture_.layers, "values");
+    // The last layer's values are the scores.
+    call("memcpy(scores, values, sizeof(float) * {});", architecture_.classes);
     CBody body = c_body_for(input_);
-    body.code = tables_.text() + functions_ +
-                "\nstatic void score(const @name@_input *input, float *scores) {\n" + calls_ + "}\n";
+    body.code = tables_.text() + buffers() + functions_ +
+                "\nstatic void score(const @name@_input *input, float *scores) {\n"
+                "  float *values = buffer_0;\n  float *next = buffer_1;\n  float *swap;\n  (void)next;\n  "
+                "(void)swap;\n" +
+                calls_ + "}\n";
     body.table_bytes = tables_.bytes();
     body.ram_bytes = ram_;
     return body;
   }
 
  private:
-  static std::string text(size_t number) { return std::to_string(number); }
-  size_t channels(size_t block) const {
-    return block == 0 ? spec_.channels : size_t{spec_.width} << (block - 1);
-  }
-  size_t filters(size_t block) const { return channels(block + 1); }
-  size_t height(size_t block) const { return spec_.height >> block; }
-  size_t width(size_t block) const { return spec_.image_width >> block; }
-  size_t values_behind(size_t block) const { return height(block + 1) * width(block + 1) * filters(block); }
-  static size_t words(size_t bits) { return (bits + 31) / 32; }
-  // Of all blocks most behind the first: the next has a quarter of its pixels, of at most twice the words.
-  size_t sign_words_behind(size_t block) const {
-    return height(block + 1) * width(block + 1) * words(filters(block));
+  template <typename... Values>
+  void call(fmt::format_string<Values...> format, Values&&... values) {
+    calls_ += "  " + fmt::format(format, std::forward<Values>(values)...) + "\n";
   }
 
-  // What an input pixel is to the network, for all 256 of each channel.
+  // Functions are written once, before the first that needs them.
+  void need(const char* function) {
+    if (needed_.insert(function).second) functions_ += function;
+  }
+
+  void swap() { call("swap = values; values = next; next = swap;"); }
+
+  std::string buffers() {
+    std::string text =
+        fmt::format("\nstatic float buffer_0[{}];\nstatic float buffer_1[{}];\n", values_, values_);
+    ram_ += 2 * sizeof(float) * values_;
+    if (shortcut_values_ > 0) text += fmt::format("static float shortcut[{}];\n", shortcut_values_);
+    ram_ += sizeof(float) * shortcut_values_;
+    if (sign_words_ > 0) functions_ = filled(functions_, {{"sign_words", std::to_string(sign_words_)}});
+    ram_ += sizeof(uint32_t) * sign_words_;
+    return text;
+  }
+
   void add_inputs() {
     std::vector<float> inputs;
     for (size_t c = 0; c < spec_.channels; ++c) {
@@ -67,147 +76,176 @@ class NetworkWriter {
         inputs.push_back(input_of(spec_, static_cast<uint8_t>(pixel), c));
     }
     tables_.floats("inputs", inputs);
-    functions_ += filled(kCPixels, {{"height", text(spec_.height)},
-                                    {"width", text(spec_.image_width)},
-                                    {"channels", text(spec_.channels)}});
+    functions_ += filled(kCLoad, {{"count", std::to_string(architecture_.input.count())},
+                                  {"channels", std::to_string(spec_.channels)}});
+    values_ = architecture_.input.count();
+    call("load(input, values);");
   }
 
-  FoldedNorm norm(size_t block) const {
-    const std::string name = fmt::format("blocks.{}.norm.", block);
-    const auto numbers = [&](const char* what) {
-      return state_.values<float>(name + what, {1, filters(block)});
-    };
-    return fold_norm(numbers("scale"), numbers("shift"), numbers("mean"), numbers("variance"));
-  }
-
-  void add_norm(size_t block) {
-    const FoldedNorm folded = norm(block);
-    tables_.floats("factor_" + text(block), folded.factor);
-    tables_.floats("offset_" + text(block), folded.offset);
-  }
-
-  // Of the signs behind the block, which the next one takes.
-  void add_thresholds(size_t block) {
-    const float mean = state_.values<float>(fmt::format("blocks.{}.signs.mean", block + 1), {1, 1})[0];
-    if (block == 0) {
-      tables_.floats("least_0", real_thresholds(norm(block), mean));
-    } else {
-      const auto most = static_cast<int32_t>(9 * channels(block));
-      tables_.wide_integers("least_" + text(block), whole_thresholds(norm(block), mean, most));
+  // `in`: where the first layer's input stands, "values" or "shortcut"; all others work on `values`.
+  void walk(const std::vector<LayerRecord>& records, const char* in) {
+    for (const LayerRecord& record : records) {
+      add(record, &record == records.data() ? in : "values");
+      values_ = std::max(values_, record.out.count());
     }
   }
 
-  // A row of words a filter; in it the inputs of the first block lie together, those of others from whole
-  // words on for each of the nine pixels. `turned`: filters of a negative factor are turned about.
-  void add_signs(size_t block, bool turned) {
-    const size_t piece = block == 0 ? 9 * channels(0) : channels(block);
-    const std::vector<float> factor = norm(block).factor;
-    const std::string name = fmt::format("blocks.{}.convolution.weights", block);
-    const auto bits = state_.values<uint8_t>(name, {State::kAny});
-    const size_t inputs = 9 * channels(block);
-    const size_t row = inputs / piece * words(piece);
-    std::vector<uint32_t> weights(filters(block) * row);
-    for (size_t i = 0; i < inputs; ++i) {
-      const size_t place = i / piece * words(piece) * 32 + i % piece;
-      for (size_t o = 0; o < filters(block); ++o) {
-        const size_t k = i * filters(block) + o;
-        const bool sign = (bits[k / 8] >> (k % 8) & 1) != 0;
-        if (sign != (turned && factor[o] < 0)) weights[o * row + place / 32] |= uint32_t{1} << (place % 32);
+  void add(const LayerRecord& record, const char* in) {
+    const size_t index = index_++;
+    const auto pixels = record.in.pixels();
+    const auto channels = record.in.channels;
+    switch (record.kind) {
+      case LayerKind::kSigns:
+        return add_signs(record, in);
+      case LayerKind::kConvolution:
+        return add_convolution(record, index, in);
+      case LayerKind::kBias:
+        need(kCBias);
+        tables_.floats(fmt::format("bias_{}", index), real(record, "bias"));
+        return call("add_bias(values, {}, {}, bias_{});", pixels, channels, index);
+      case LayerKind::kNorm: {
+        need(kCAffine);
+        const FoldedNorm norm = fold_norm(real(record, "scale"), real(record, "shift"), real(record, "mean"),
+                                          real(record, "variance"));
+        tables_.floats(fmt::format("factor_{}", index), norm.factor);
+        tables_.floats(fmt::format("offset_{}", index), norm.offset);
+        return call("affine(values, {}, {}, factor_{}, offset_{});", pixels, channels, index, index);
+      }
+      case LayerKind::kActivation: {
+        const bool relu = record.activation == Activation::kRelu;
+        need(relu ? kCRelu : kCHardtanh);
+        return call("{}(values, {});", relu ? "relu" : "hardtanh", record.in.count());
+      }
+      case LayerKind::kMaxPool:
+        need(kCMaxPool);
+        call("max_pool(values, {}, {}, {}, {}, next);", record.in.height, record.in.width, channels,
+             record.window);
+        return swap();
+      case LayerKind::kAveragePool:
+        return add_average_pool(record);
+      case LayerKind::kDropout:
+        return;
+      case LayerKind::kDense:
+        need(kCFused);
+        need(kCDenseLayer);
+        tables_.floats(fmt::format("weights_{}", index), real(record, "weights"));
+        call("dense(values, {}, {}, weights_{}, next);", record.in.count(), record.out.channels, index);
+        return swap();
+      case LayerKind::kResidual:
+        return add_residual(record);
+    }
+  }
+
+  std::vector<float> real(const LayerRecord& record, const char* what) const {
+    return state_.values<float>(record.name + "." + what, {State::kAny, State::kAny});
+  }
+
+  void add_signs(const LayerRecord& record, const char* in) {
+    need(kCTakeSigns);
+    sign_words_ = std::max<size_t>(sign_words_, record.in.pixels() * words_of(record.in.channels));
+    std::string mean = fmt::format("image_mean({}, {})", in, record.in.count());
+    if (record.mean == SignMean::kRunning) {
+      mean = c_float(state_.values<float>(record.name + ".mean", {1, 1})[0]);
+    } else {
+      need(kCImageMean);
+    }
+    call("signs_about({}, {}, {}, {});", mean, in, record.in.pixels(), record.in.channels);
+  }
+
+  void add_convolution(const LayerRecord& record, size_t index, const char* in) {
+    need(kCGeometry);
+    functions_ += fmt::format(
+        "\nstatic const geometry geometry_{} = {{{}, {}, {}, {}, {}, {}, {}, {}, {}}};\n", index,
+        record.in.height, record.in.width, record.in.channels, record.kernel.side, record.kernel.stride,
+        record.kernel.padding(), record.out.height, record.out.width, record.out.channels);
+    const char* function = "convolve";
+    if (!record.sign_weights) {
+      need(kCFused);
+      need(kCRealConvolution);
+      tables_.floats(fmt::format("weights_{}", index), real(record, "weights"));
+    } else if (!record.sign_inputs) {
+      function = "convolve_by_signs";
+      need(kCSignWeightConvolution);
+      tables_.words(fmt::format("weights_{}", index), plain_words(record));
+    } else {
+      function = "convolve_signs";
+      need(kCOnes);
+      need(kCSignConvolution);
+      tables_.words(fmt::format("weights_{}", index), filter_words(record));
+    }
+    call("{}(&geometry_{}, {}, weights_{}, next);", function, index, record.sign_inputs ? "signs" : in,
+         index);
+    swap();
+  }
+
+  std::vector<uint8_t> bits_of(const LayerRecord& record) const {
+    return state_.values<uint8_t>(record.name + ".weights", {State::kAny});
+  }
+
+  // The bits as they are, in words.
+  std::vector<uint32_t> plain_words(const LayerRecord& record) const {
+    const std::vector<uint8_t> bits = bits_of(record);
+    std::vector<uint32_t> words((bits.size() + 3) / 4);
+    for (size_t i = 0; i < bits.size(); ++i) words[i / 4] |= uint32_t{bits[i]} << (8 * (i % 4));
+    return words;
+  }
+
+  // By filter, then tap, the channels of a tap in whole words.
+  std::vector<uint32_t> filter_words(const LayerRecord& record) const {
+    const std::vector<uint8_t> bits = bits_of(record);
+    const size_t channels = record.in.channels;
+    const size_t filters = record.out.channels;
+    const size_t taps = record.kernel.taps();
+    std::vector<uint32_t> words(filters * taps * words_of(channels));
+    for (size_t input = 0; input < taps * channels; ++input) {
+      for (size_t filter = 0; filter < filters; ++filter) {
+        const size_t k = input * filters + filter;
+        if ((bits[k / 8] >> (k % 8) & 1) == 0) continue;
+        const size_t word = (filter * taps + input / channels) * words_of(channels) + input % channels / 32;
+        words[word] |= uint32_t{1} << (input % channels % 32);
       }
     }
-    tables_.words("weights_" + text(block), weights);
+    return words;
   }
 
-  void add_dense(const std::string& from) {
-    tables_.floats("dense_weights", state_.values<float>("dense.weights", {State::kAny, State::kAny}));
-    functions_ += filled(kCDense, {{"inputs", text(values_behind(3))}, {"classes", text(spec_.classes)}});
-    calls_ += fmt::format("  dense({}, scores);\n", from);
+  void add_average_pool(const LayerRecord& record) {
+    need(kCAveragePool);
+    const uint32_t high = record.window == 0 ? record.in.height : record.window;
+    const uint32_t wide = record.window == 0 ? record.in.width : record.window;
+    call("average_pool(values, {}, {}, {}, {}, {}, {}, next);", record.in.width, record.in.channels, high,
+         wide, record.out.height, record.out.width);
+    swap();
   }
 
-  // From the signs in `from` to values.
-  void add_value_block(size_t block, const std::string& from) {
-    add_signs(block, false);
-    add_norm(block);
-    calls_ += fmt::format("  block({}, {}, {}, {}, {}, weights_{}, factor_{}, offset_{});\n", from,
-                          height(block), width(block), channels(block), filters(block), block, block, block);
-  }
-
-  // `signs`: the functions that give the signs.
-  void add_binary_functions(const char* signs, size_t values) {
-    functions_ += std::string(kCOnes) + kCSignedSum + kCFused;
-    functions_ += filled(kCSums + std::string(signs), {{"values", text(values)},
-                                                       {"sign_words", text(sign_words_behind(0))},
-                                                       {"second_sign_words", text(sign_words_behind(1))},
-                                                       {"half_height", text(height(1))},
-                                                       {"half_width", text(width(1))},
-                                                       {"filters", text(filters(0))},
-                                                       {"filter_words", text(words(filters(0)))},
-                                                       {"taps", text(9 * channels(0))},
-                                                       {"tap_words", text(words(9 * channels(0)))}});
-  }
-
-  void add_image_blocks() {
-    const size_t values = values_behind(0);  // the most: pools take away more than filters add
-    add_signs(0, false);
-    add_norm(0);
-    calls_ += "  first_block(input);\n";
-    for (size_t block = 1; block < kBlocks; ++block) {
-      calls_ += fmt::format("  take_signs({}, {});\n", height(block) * width(block), channels(block));
-      add_value_block(block, "signs");
+  // `shortcut` keeps x. Behind the path, whose values are then in `next`, come those of the shortcut.
+  void add_residual(const LayerRecord& record) {
+    need(kCAdd);
+    shortcut_values_ = std::max(shortcut_values_, record.in.count());
+    call("memcpy(shortcut, values, sizeof(float) * {});", record.in.count());
+    walk(record.path, "values");
+    if (!record.shortcut.empty()) {
+      if (record.path[0].kind == LayerKind::kSigns) add_signs(record.path[0], "shortcut");
+      walk(record.shortcut, "shortcut");
     }
-    add_binary_functions(kCImageSigns, values);
-    ram_ = 4 * (values + sign_words_behind(0));
-    add_dense("values");
+    call("add(values, {}, {});", record.shortcut.empty() ? "shortcut" : "next", record.out.count());
   }
 
-  void add_static_blocks() {
-    for (size_t block = 0; block + 1 < kBlocks; ++block) {
-      add_signs(block, true);
-      add_thresholds(block);
-      calls_ += block == 0
-                    ? "  first_block(input);\n"
-                    : fmt::format("  sign_block(signs_{}, {}, {}, {}, {}, weights_{}, least_{}, signs_{});\n",
-                                  (block + 1) % 2, height(block), width(block), channels(block),
-                                  filters(block), block, block, block % 2);
-    }
-    add_value_block(kBlocks - 1, "signs_0");
-    const size_t values = values_behind(kBlocks - 1);
-    add_binary_functions(kCStaticSigns, values);
-    ram_ = 4 * (values + sign_words_behind(0) + sign_words_behind(1));
-    add_dense("values");
-  }
-
-  void add_real_blocks() {
-    size_t values = 0;
-    for (size_t block = 0; block < kBlocks; ++block) {
-      values = std::max(values, values_behind(block));
-      tables_.floats("weights_" + text(block),
-                     state_.values<float>(fmt::format("blocks.{}.convolution.weights", block),
-                                          {9 * channels(block), filters(block)}));
-      add_norm(block);
-      calls_ += fmt::format(
-          "  block({}, values[{}], {}, {}, {}, {}, weights_{}, factor_{}, offset_{}, values[{}]);\n",
-          block == 0 ? "input" : "0", (block + 1) % 2, height(block), width(block), channels(block),
-          filters(block), block, block, block, block % 2);
-    }
-    const size_t taps = 9 * std::max(channels(0), channels(3));
-    functions_ += kCFused + filled(kCReal, {{"values", text(values)}, {"taps", text(taps)}});
-    ram_ = 4 * (2 * values + taps);
-    add_dense("values[1]");
-  }
-
-  static constexpr size_t kBlocks = 4;
   const NetworkSpec& spec_;
+  const Architecture& architecture_;
   SampleShape input_;
   const State state_;
   CTables tables_;
   std::string functions_, calls_;
-  size_t ram_ = 0;
+  std::set<std::string> needed_;
+  size_t index_ = 0;
+  uint64_t values_ = 0, shortcut_values_ = 0, sign_words_ = 0;
+  uint64_t ram_ = 0;
 };
 
 }  // namespace
 
 CBody c_body(const NetworkModel& model) {
+  if (is_pooled_blocks(model.architecture())) return pooled_blocks_body(model);
   return NetworkWriter(model).write();
 }
 

@@ -14,8 +14,8 @@ constexpr size_t kLine = 110;
 struct IntegerType {
   const char* name;
   size_t size;
-  int64_t least;
-  int64_t most;
+  int64_t min;
+  int64_t max;
 };
 
 // The narrow ones first, those without a sign before those with one.
@@ -27,9 +27,9 @@ constexpr IntegerType kIntegerTypes[] = {
 };
 
 const IntegerType& narrowest(const std::vector<int64_t>& values) {
-  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
   for (const IntegerType& type : kIntegerTypes) {
-    if (values.empty() || (*least >= type.least && *most <= type.most)) return type;
+    if (values.empty() || (*min >= type.min && *max <= type.max)) return type;
   }
   return kIntegerTypes[std::size(kIntegerTypes) - 1];
 }

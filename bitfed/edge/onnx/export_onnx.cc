@@ -14,8 +14,7 @@ std::string add_model(const Model& model, const std::string& input, OnnxGraph* g
     return add_onnx(*tsetlin, input, graph);
   if (const auto* mlp = dynamic_cast<const MlpModel*>(&model)) return add_onnx(*mlp, input, graph);
   if (const auto* network = dynamic_cast<const NetworkModel*>(&model))
-    return network->spec().is_residual() ? add_resnet(*network, input, graph)
-                                         : add_cnn4(*network, input, graph);
+    return add_onnx(*network, input, graph);
   throw input_error("--format onnx: no way to write this kind of model as ONNX");
 }
 

@@ -47,6 +47,12 @@ class OnnxGraph {
                           constant({1}, std::vector{axis})});
   }
 
+  // The same, every `step`-th.
+  std::string slice(const std::string& value, int64_t axis, int64_t begin, int64_t end, int64_t step) {
+    return node("Slice", {value, constant({1}, std::vector{begin}), constant({1}, std::vector{end}),
+                          constant({1}, std::vector{axis}), constant({1}, std::vector{step})});
+  }
+
   // The whole file; `texts` become its metadata.
   Bytes model(const std::map<std::string, std::string>& texts) const;
 

@@ -24,35 +24,36 @@ class OnnxLayers {
   OnnxLayers(const NetworkModel& model, OnnxGraph* graph)
       : spec_(model.spec()), state_(model.state()), graph_(*graph) {}
 
-  // `name`: as the tensors' names begin.
-  OnnxFilters filters(const std::string& name, const ConvolutionKernel& kernel, size_t in, size_t out) const;
-  FoldedNorm norm(const std::string& name, size_t channels) const;
+  OnnxFilters filters(const LayerRecord& convolution) const;
+  FoldedNorm norm(const LayerRecord& norm) const;
 
-  // From bytes to what the network takes.
+  // From bytes to the network's input.
   std::string inputs(const std::string& pixels);
   std::string convolution(const std::string& x, const OnnxFilters& filters);
-  // The 3 x 3 convolution of the inputs, where signs follow: added up in the order of training. The product
-  // with a sign is exact. One with a real weight is exact in a double, and so is nearly always the sum of it
-  // and a float, which is then rounded once, as a fused multiply-add is: it takes a sum of more than 53 bits
-  // that a double rounds to the very middle of two floats to give another last bit.
-  std::string ordered_convolution(const std::string& x, const OnnxFilters& filters);
+  // A convolution of real inputs where signs follow: added up in the order of training. The product with a
+  // sign is exact. One with a real weight is exact in a double, and so is nearly always the sum of it and a
+  // float, which is then rounded once, as a fused multiply-add is: it takes a sum of more than 53 bits that a
+  // double rounds to the very middle of two floats to give another last bit.
+  std::string ordered_convolution(const std::string& x, const LayerRecord& convolution,
+                                  const OnnxFilters& filters);
+  std::string biased(const std::string& x, const LayerRecord& bias);
   std::string normed(const std::string& x, const FoldedNorm& norm);
-  // Hardtanh of a binary network, ReLU of a real one.
-  std::string activated(const std::string& x);
-  // Of an image of so many pixels about its mean, or that of a static network; `name`: of the convolution
-  // that takes them.
-  std::string signs(const std::string& x, size_t pixels, size_t channels, const std::string& name);
-  // The mean of each channel, as an image of one pixel.
-  std::string average_pool(const std::string& x, size_t pixels, size_t channels);
-  // The scores. In doubles, so that the order does not matter.
-  std::string dense(const std::string& x, Bias bias);
+  std::string activated(const std::string& x, Activation activation);
+  std::string signs(const std::string& x, const LayerRecord& signs);
+  std::string max_pool(const std::string& x, uint32_t window);
+  std::string average_pool(const std::string& x, const LayerRecord& pool);
+  // Of all values of an image: [samples, units]. In doubles, so that the order does not matter.
+  std::string dense(const std::string& x, const LayerRecord& dense, Bias bias);
+  // [samples, channels] as images of one pixel.
+  std::string as_image(const std::string& x, size_t channels);
 
  private:
   std::string scalar(float value) { return graph_.constant({}, std::vector{value}); }
-  std::string channel_numbers(const std::vector<float>& numbers);
-  std::string tap(const std::string& bordered, size_t row, size_t column);
-  std::string image_mean(const std::string& x, size_t pixels, size_t channels);
-  // One after the other along an axis of this length, of which 1 is left. ReduceSum names no order.
+  std::string channel_values(const std::vector<float>& values);
+  // The pixels from (row, column) on, `stride` apart, as many as the layer gives.
+  std::string strided(const std::string& x, size_t row, size_t column, size_t stride, const LayerShape& out);
+  std::string image_mean(const std::string& x, const LayerShape& image);
+  // The sum along an axis of this length, in sequence; ReduceSum names no order.
   std::string ordered_sum(const std::string& x, int64_t axis, size_t length);
 
   const NetworkSpec& spec_;

@@ -1,7 +1,5 @@
 // A perceptron as ONNX.
 
-#include <fmt/format.h>
-
 #include "bitfed/edge/onnx/onnx_body.h"
 #include "bitfed/nn/products/sign_bits.h"
 
@@ -37,27 +35,31 @@ std::string signs_of(const std::string& x, OnnxGraph* graph) {
 
 std::string add_onnx(const MlpModel& model, const std::string& input, OnnxGraph* graph) {
   const State state = model.state();
-  const MlpShape& shape = model.shape();
   std::string x = scaled(model.scaling(), input, graph);
-  for (size_t i = 0; i < shape.layers(); ++i) {
-    const std::string name = fmt::format("layers.{}.", i);
-    const int64_t in = shape.widths[i];
-    const int64_t out = shape.widths[i + 1];
-    if (shape.binary) {
-      const auto count = static_cast<size_t>(in * out);
-      const auto bits = state.values<uint8_t>(name + "weights", {State::kAny});
+  for (const LayerRecord& record : describe_mlp(model.shape()).layers) {
+    const std::string weights_name = record.name + ".weights";
+    const int64_t in = record.in.channels;
+    const int64_t out = record.out.channels;
+    if (record.kind == LayerKind::kSigns) x = signs_of(x, graph);
+    if (record.kind == LayerKind::kActivation) x = graph->node("Relu", {x});
+    if (record.kind == LayerKind::kDense && record.sign_weights) {
+      const auto bits = state.values<uint8_t>(weights_name, {State::kAny});
       std::vector<int8_t> signs;
-      for (const float sign : unpack_signs(bits, count, name)) signs.push_back(static_cast<int8_t>(sign));
+      for (const float sign : unpack_signs(bits, static_cast<size_t>(in * out), weights_name))
+        signs.push_back(static_cast<int8_t>(sign));
       const std::string weights = graph->small_floats({in, out}, signs);
-      x = i == 0 ? ordered_sums(x, weights, in, graph) : graph->node("MatMul", {x, weights});
-    } else {
-      const auto weights = state.values<float>(name + "weights", {State::kAny, State::kAny});
+      x = record.sign_inputs ? graph->node("MatMul", {x, weights}) : ordered_sums(x, weights, in, graph);
+    } else if (record.kind == LayerKind::kDense) {
+      const auto weights = state.values<float>(weights_name, {State::kAny, State::kAny});
       x = graph->node("MatMul", {x, graph->constant({in, out}, weights)});
     }
-    x = graph->node("Mul", {x, graph->constant({out}, state.values<float>(name + "factor", {State::kAny}))});
-    x = graph->node("Add", {x, graph->constant({out}, state.values<float>(name + "shift", {State::kAny}))});
-    if (i + 1 == shape.layers()) break;
-    x = shape.binary ? signs_of(x, graph) : graph->node("Relu", {x});
+    if (record.kind == LayerKind::kNorm) {
+      const auto values = [&](const char* what) {
+        return graph->constant({out}, state.values<float>(record.name + what, {State::kAny}));
+      };
+      x = graph->node("Mul", {x, values(".factor")});
+      x = graph->node("Add", {x, values(".shift")});
+    }
   }
   return x;
 }

@@ -7,7 +7,7 @@
 namespace bitfed {
 namespace {
 
-constexpr double kGrowth = 6;  // of the exponent, against a
+constexpr double kGrowth = 6;  // factor of a in the exponent
 
 }  // namespace
 
@@ -22,7 +22,7 @@ void BinarisedUpdate::binarise() {
 void BinarisedUpdate::set_exponent(float exponent) {
   exponent_ = exponent;
   const auto alpha = static_cast<float>(first_alpha_ * std::exp(kGrowth * exponent));
-  alpha_ = std::clamp(alpha, kLeast, kMost);
+  alpha_ = std::clamp(alpha, kMinAlpha, kMaxAlpha);
   is_clamped_ = alpha_ != alpha;
 }
 

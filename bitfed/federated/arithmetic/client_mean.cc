@@ -10,7 +10,7 @@
 namespace bitfed {
 namespace {
 
-// The mean of what is left of `values` when so many are taken off at each end; it sorts them.
+// The mean of `values` without `trimmed` values at each end; sorts `values`.
 float mean_of_middle(std::vector<float>* values, size_t off) {
   std::sort(values->begin(), values->end());
   const auto first = values->begin() + static_cast<std::ptrdiff_t>(off);
@@ -22,7 +22,8 @@ float mean_of_middle(std::vector<float>* values, size_t off) {
 
 Combining read_combining(const Config& recipe) {
   const Config federation = recipe.section("federation");
-  const std::vector<std::string> kinds = {"mean", "median", "trimmed-mean"};  // as Combining::Kind has them
+  const std::vector<std::string> kinds = {"mean", "median",
+                                          "trimmed-mean"};  // in the order of Combining::Kind
   const std::string kind = federation.choice("combine", kinds[0], kinds);
   Combining combining;
   combining.kind = static_cast<Combining::Kind>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
@@ -34,85 +35,84 @@ Combining read_combining(const Config& recipe) {
   return combining;
 }
 
-// The sum runs in one order, in double precision: the same on every machine.
-void ClientMean::shorten(const Numbers& start, Numbers* numbers) {
+// The sum has a fixed order, in double precision: the same on every machine.
+void ClientMean::clip(const TensorValues& start, TensorValues* values) {
   double square = 0;
   for (size_t t = 0; t < start.size(); ++t) {
     if (!learned_[t]) continue;
     for (size_t i = 0; i < start[t].size(); ++i) {
-      const double change = static_cast<double>((*numbers)[t][i]) - start[t][i];
+      const double change = static_cast<double>((*values)[t][i]) - start[t][i];
       square += change * change;
     }
   }
   const double norm = std::sqrt(square);
-  lengths_.push_back(norm);
+  norms_.push_back(norm);
   if (norm <= combining_.norm_bound) return;
   const double factor = combining_.norm_bound / norm;
   for (size_t t = 0; t < start.size(); ++t) {
     for (size_t i = 0; i < start[t].size(); ++i) {
-      const double change = static_cast<double>((*numbers)[t][i]) - start[t][i];
-      (*numbers)[t][i] = static_cast<float>(start[t][i] + factor * change);
+      const double change = static_cast<double>((*values)[t][i]) - start[t][i];
+      (*values)[t][i] = static_cast<float>(start[t][i] + factor * change);
     }
   }
 }
 
-void ClientMean::add(uint32_t client, Numbers numbers, uint32_t samples, const Numbers& start) {
-  assert(numbers.size() == start.size() && numbers.size() == learned_.size() && samples > 0);
+void ClientMean::add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start) {
+  assert(values.size() == start.size() && values.size() == learned_.size() && samples > 0);
   samples = std::min(samples, combining_.most_samples);
-  if (combining_.norm_bound > 0) shorten(start, &numbers);
+  if (combining_.norm_bound > 0) clip(start, &values);
   if (combining_.kind == Combining::Kind::kMean) {
-    means_.resize(numbers.size());
-    // The first one refuses too many samples for all of them.
-    for (size_t t = 0; t < numbers.size(); ++t) means_[t].add(numbers[t], samples);
+    means_.resize(values.size());
+    // The first add() refuses too many samples, before any tensor is changed.
+    for (size_t t = 0; t < values.size(); ++t) means_[t].add(values[t], samples);
   } else {
-    all_[client] = std::move(numbers);
+    all_[client] = std::move(values);
   }
   ++clients_;
   samples_ += samples;
 }
 
-Numbers ClientMean::middle() const {
+TensorValues ClientMean::middle() const {
   const size_t clients = all_.size();
   const size_t off = combining_.kind == Combining::Kind::kMedian
                          ? (clients - 1) / 2
                          : static_cast<size_t>(combining_.trim * static_cast<double>(clients));
-  Numbers result = all_.begin()->second;
+  TensorValues result = all_.begin()->second;
   std::vector<float> values(clients);
   for (size_t t = 0; t < result.size(); ++t) {
     for (size_t i = 0; i < result[t].size(); ++i) {
       size_t next = 0;
-      for (const auto& [client, numbers] : all_) values[next++] = numbers[t][i];
+      for (const auto& [client, tensors] : all_) values[next++] = tensors[t][i];
       result[t][i] = mean_of_middle(&values, off);
     }
   }
   return result;
 }
 
-Numbers ClientMean::take() {
+TensorValues ClientMean::take() {
   assert(clients_ > 0);
-  Numbers result;
+  TensorValues result;
   if (combining_.kind == Combining::Kind::kMean) {
     for (const ExactMean& mean : means_) result.push_back(mean.mean());
   } else {
     result = middle();
   }
-  std::vector<double> lengths = std::move(lengths_);
-  std::sort(lengths.begin(), lengths.end());
+  std::vector<double> norms = std::move(norms_);
+  std::sort(norms.begin(), norms.end());
   *this = ClientMean(combining_, std::move(learned_));
-  last_lengths_ = std::move(lengths);
+  last_norms_ = std::move(norms);
   return result;
 }
 
 std::vector<std::string> ClientMean::notes() const {
-  if (last_lengths_.empty()) return {};
-  const auto beyond = last_lengths_.end() -
-                      std::upper_bound(last_lengths_.begin(), last_lengths_.end(), combining_.norm_bound);
-  return {
-      fmt::format("norm bound {}: in the last round {} of {} changes were shortened; they were {:.4g} to "
-                  "{:.4g} long, {:.4g} in "
-                  "the median",
-                  combining_.norm_bound, beyond, last_lengths_.size(), last_lengths_.front(),
-                  last_lengths_.back(), last_lengths_[last_lengths_.size() / 2])};
+  if (last_norms_.empty()) return {};
+  const auto beyond =
+      last_norms_.end() - std::upper_bound(last_norms_.begin(), last_norms_.end(), combining_.norm_bound);
+  return {fmt::format(
+      "norm bound {}: in the last round {} of {} updates were clipped; their norms were {:.4g} to "
+      "{:.4g}, median {:.4g}",
+      combining_.norm_bound, beyond, last_norms_.size(), last_norms_.front(), last_norms_.back(),
+      last_norms_[last_norms_.size() / 2])};
 }
 
 }  // namespace bitfed

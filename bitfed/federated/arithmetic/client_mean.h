@@ -11,54 +11,54 @@
 
 namespace bitfed {
 
-// How a server combines its clients' numbers, and how far it trusts any one of them.
+// How a server combines the parameters of its clients, and how far it trusts each client.
 struct Combining {
   enum class Kind {
-    kMean,         // by samples
-    kMedian,       // of each number by itself, every client counting the same
-    kTrimmedMean,  // likewise, without the largest and the smallest
+    kMean,         // sample-weighted
+    kMedian,       // of each parameter by itself, all clients with equal weight
+    kTrimmedMean,  // likewise, without the largest and smallest values
   };
   Kind kind = Kind::kMean;
-  double trim = 0.1;                   // of the clients, left out at each end
-  double norm_bound = 0;               // a client's change is shortened to this length; 0: any length
-  uint32_t most_samples = UINT32_MAX;  // that a client counts with, whatever it claims
+  double trim = 0.1;                   // fraction of the clients that is dropped at each end
+  double norm_bound = 0;               // a client's update is clipped to this norm; 0: not clipped
+  uint32_t most_samples = UINT32_MAX;  // upper limit of a client's weight, whatever it reports
 };
 
 // Reads the recipe's federation.combine, trim, norm_bound and most_samples.
 Combining read_combining(const Config& recipe);
 
-using Numbers = std::vector<std::vector<float>>;  // a model's, tensor by tensor
+using TensorValues = std::vector<std::vector<float>>;  // the parameters of a model, by tensor
 
-// What becomes of the clients' numbers in one round, whatever the order they come in. The mean takes memory
-// for one model; median and trimmed mean need all clients' at once.
+// Combines the parameters of the clients of one round, independent of the order of arrival. The mean needs
+// memory for one model; median and trimmed mean need all clients' parameters at once.
 class ClientMean {
  public:
-  // `learned`: of each tensor, whether its change counts for the length that the norm bound bounds. Gathered
-  // statistics do not, since variances would drown the weights; they are shortened with the rest.
+  // `learned`: per tensor, whether its update counts for the norm that is bounded. Running statistics do not
+  // count, since variances would dominate the weights; they are scaled with the rest.
   ClientMean(const Combining& combining, std::vector<bool> learned)
       : combining_(combining), learned_(std::move(learned)) {}
 
-  // `start`: what the client began the round with. `numbers` must have its shape and be such as
-  // ExactMean::fits; `samples` is at least 1. An input_error leaves everything as it was.
-  void add(uint32_t client, Numbers numbers, uint32_t samples, const Numbers& start);
+  // `start`: the parameters that the client received. `values` must have the same shape and satisfy
+  // ExactMean::fits; `samples` is at least 1. An input_error leaves the object unchanged.
+  void add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start);
 
   size_t clients() const { return clients_; }
   uint64_t samples() const { return samples_; }
-  // Of one client at least; begins anew.
-  Numbers take();
-  // Where there is a norm bound: how long the changes were that were taken last, to choose one by.
+  // The result of at least one client; resets the object.
+  TensorValues take();
+  // With a norm bound: the norms of the updates of the last round, to help choose the bound.
   std::vector<std::string> notes() const;
 
  private:
-  void shorten(const Numbers& start, Numbers* numbers);
-  Numbers middle() const;
+  void clip(const TensorValues& start, TensorValues* values);
+  TensorValues middle() const;
 
   Combining combining_;
   std::vector<bool> learned_;
   std::vector<ExactMean> means_;
-  std::map<uint32_t, Numbers> all_;
-  std::vector<double> lengths_;       // of the changes, as they came
-  std::vector<double> last_lengths_;  // those of the last take(), sorted
+  std::map<uint32_t, TensorValues> all_;
+  std::vector<double> norms_;       // of the updates, in the order of arrival
+  std::vector<double> last_norms_;  // of the last take(), sorted
   size_t clients_ = 0;
   uint64_t samples_ = 0;
 };

@@ -9,21 +9,22 @@
 namespace bitfed {
 namespace {
 
-constexpr double kOne = 0x1p64;
-constexpr uint64_t kMostWeight = uint64_t{1} << 40;
+constexpr double kOne = 0x1p64;  // sums are in units of 2^-64
+constexpr uint64_t kMaxWeight = uint64_t{1} << 40;
 
 }  // namespace
 
 bool ExactMean::fits(std::span<const float> values) {
-  // Written so that NaN fails too.
+  // Written so that NaN fails, too.
   return std::all_of(values.begin(), values.end(), [](float value) { return std::fabs(value) <= kLargest; });
 }
 
 void ExactMean::add(std::span<const float> values, uint32_t weight) {
-  if (weight_ + weight > kMostWeight)
-    throw input_error("the clients' samples sum up to more than {}", kMostWeight);
+  if (weight_ + weight > kMaxWeight)
+    throw input_error("the clients' samples sum up to more than {}", kMaxWeight);
   if (sums_.empty()) sums_.resize(values.size());
   assert(sums_.size() == values.size());
+  // 2^22 * 2^64 * 2^40 = 2^126: no overflow.
   for (size_t i = 0; i < values.size(); ++i)
     sums_[i] += static_cast<Sum>(std::rint(static_cast<double>(values[i]) * kOne)) * weight;
   weight_ += weight;

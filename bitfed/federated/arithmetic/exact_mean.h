@@ -6,16 +6,16 @@
 
 namespace bitfed {
 
-// The weighted mean of vectors of floats, one vector at a time in any order and in memory for one: the sums
-// are of integers, so that the order of arrival cannot change a bit. Values are taken as multiples of 2^-64
-// (a float of 2^-41 or more is one) and must lie within ±2^22; weights must not sum up to more than 2^40. The
+// The weighted mean of vectors of floats, added one at a time in any order, in memory for one. Sums are
+// 128-bit integers, so that the order cannot change a bit. Values are rounded to multiples of 2^-64 (exact
+// for floats of at least 2^-41) and must lie within ±2^22; the sum of the weights must not exceed 2^40. The
 // mean of a single vector is that vector.
 class ExactMean {
  public:
   static constexpr float kLargest = 4194304;
 
-  // The first vector sets the size; for the values see fits(). An input_error where the weights become too
-  // many, as they would if clients lied about their samples.
+  // The first vector sets the size; values must satisfy fits(). An input_error where the sum of the weights
+  // becomes too large, as it would if clients lied about their samples.
   void add(std::span<const float> values, uint32_t weight);
   static bool fits(std::span<const float> values);  // finite, and within the range
 

@@ -13,12 +13,12 @@ using Points = std::vector<std::vector<double>>;
 
 constexpr int kMaximumIterations = 300;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Bounds are sums of rounded numbers; only what lies clearly within them is left unlooked at.
+// Bounds are sums of rounded values; only points clearly within their bounds are skipped.
 constexpr double kSlack = 1 + 1e-9;
 
-// One run of Lloyd's algorithm, with Hamerly's bounds ("Making k-means even faster", 2010): a point whose own
-// centroid is certainly nearer than all others need not look. The result is that of looking always. Beside
-// the points themselves a run takes three numbers a point.
+// One run of Lloyd's algorithm with Hamerly's bounds ("Making k-means even faster", 2010): a point whose own
+// centroid is certainly nearer than all others is skipped. The result is the same as without bounds. Memory:
+// three values per point.
 class Run {
  public:
   Run(const Points& points, size_t clusters, RandomStream random)
@@ -42,8 +42,8 @@ class Run {
   Clustering result() && { return {std::move(cluster_), std::move(centroids_), 0}; }
 
  private:
-  // Each further centroid is a point drawn with probability proportional to its squared distance to the
-  // nearest one so far. Knows in the end where every point belongs.
+  // k-means++: each further centroid is a point drawn with probability proportional to its squared distance
+  // to the nearest centroid so far. Afterwards every point has its cluster.
   void seed(size_t clusters, RandomStream& random) {
     size_t chosen = random.below(static_cast<uint32_t>(points_.size()));
     for (;;) {
@@ -62,7 +62,7 @@ class Run {
     for (double& distance : second_) distance = std::sqrt(distance);
   }
 
-  // Takes the centroid for the point's own if it is nearer than all before; the first among equals.
+  // Assigns the point to the centroid if it is nearer than all before; the first on ties.
   void consider(size_t point, size_t centroid) {
     const double distance = squared_distance(points_[point], centroids_[centroid]);
     if (distance < own_[point]) {
@@ -74,7 +74,8 @@ class Run {
     }
   }
 
-  // Moves the centroids to the means of their points; one without points stays. Widens the bounds by as much.
+  // Moves the centroids to the means of their points; one without points stays. Widens the bounds
+  // accordingly.
   void recentre() {
     Points means(centroids_.size(), std::vector<double>(points_[0].size()));
     std::vector<size_t> counts(means.size());
@@ -90,10 +91,10 @@ class Run {
       moved[c] = std::sqrt(squared_distance(means[c], centroids_[c]));
       centroids_[c].swap(means[c]);
     }
-    const double most = *std::max_element(moved.begin(), moved.end());
+    const double max_move = *std::max_element(moved.begin(), moved.end());
     for (size_t i = 0; i < points_.size(); ++i) {
       own_[i] += moved[cluster_[i]];
-      second_[i] -= most;
+      second_[i] -= max_move;
     }
   }
 
@@ -102,6 +103,7 @@ class Run {
     bool moved = false;
     for (size_t i = 0; i < points_.size(); ++i) {
       if (own_[i] * kSlack < second_[i]) continue;
+      // The upper bound is loose: try again with the exact distance.
       own_[i] = std::sqrt(squared_distance(points_[i], centroids_[cluster_[i]]));
       if (own_[i] * kSlack < second_[i]) continue;
       const size_t before = cluster_[i];
@@ -117,8 +119,8 @@ class Run {
   const Points& points_;
   Points centroids_;
   std::vector<size_t> cluster_;
-  std::vector<double> own_;     // at most so far is a point's own centroid …
-  std::vector<double> second_;  // … and at least so far any other
+  std::vector<double> own_;     // upper bound of a point's distance to its own centroid …
+  std::vector<double> second_;  // … and lower bound of the distance to any other
 };
 
 }  // namespace

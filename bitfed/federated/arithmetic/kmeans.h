@@ -10,11 +10,11 @@ namespace bitfed {
 struct Clustering {
   std::vector<size_t> cluster;  // of each point
   std::vector<std::vector<double>> centroids;
-  double inertia = 0;  // sum of the squared distances to the own centroid
+  double inertia = 0;  // sum of the squared distances of the points to their centroids
 };
 
-// Lloyd's k-means with k-means++ starts (Arthur and Vassilvitskii, 2007), the best of `restarts` by
-// inertia. At most as many clusters as there are points; the points all have the same length.
+// Lloyd's k-means with k-means++ initialisation (Arthur and Vassilvitskii, 2007), the best of `restarts` by
+// inertia. At most as many clusters as points; all points have the same length.
 Clustering kmeans(const std::vector<std::vector<double>>& points, size_t clusters, size_t restarts,
                   const RandomStream& random);
 

@@ -6,7 +6,7 @@
 namespace bitfed {
 namespace {
 
-constexpr double kFixedLimit = 5;  // the fixed factors are uniform within
+constexpr double kFixedLimit = 5;  // the fixed factors are uniform within ± this
 
 std::vector<float> fixed_factors(size_t count, RandomStream random) {
   std::vector<float> factors(count);
@@ -14,19 +14,20 @@ std::vector<float> fixed_factors(size_t count, RandomStream random) {
   return factors;
 }
 
-// body(place in the update, place in the left factors, place in the right factors), in the update's order.
+// body(index in the update, index in the left factors, index in the right factors), in the order of the
+// update.
 template <typename Body>
-void for_each_place(size_t count, size_t size, Body body) {
+void for_each_value(size_t count, size_t size, Body body) {
   const size_t square = size * size;
-  size_t place = 0;
-  for (size_t block = 0; place < count; block += square) {
+  size_t i = 0;
+  for (size_t block = 0; i < count; block += square) {
     for (size_t row = 0; row < square; ++row) {
       const size_t left = block + row / size * size;
       const size_t right = block + row % size * size;
       for (size_t l = left; l < left + size; ++l) {
-        for (size_t r = right; r < right + size; ++r, ++place) {
-          if (place == count) return;
-          body(place, l, r);
+        for (size_t r = right; r < right + size; ++r, ++i) {
+          if (i == count) return;
+          body(i, l, r);
         }
       }
     }
@@ -51,8 +52,8 @@ void KroneckerUpdate::values(std::vector<float>* update) const {
   update->resize(count_);
   const float* left = factors_.data();
   const float* right = left + fixed_left_.size();
-  for_each_place(count_, size_, [&](size_t place, size_t l, size_t r) {
-    (*update)[place] = fixed_left_[l] * right[r] + left[l] * fixed_right_[r];
+  for_each_value(count_, size_, [&](size_t i, size_t l, size_t r) {
+    (*update)[i] = fixed_left_[l] * right[r] + left[l] * fixed_right_[r];
   });
 }
 
@@ -61,9 +62,9 @@ void KroneckerUpdate::descend(std::span<const float> gradient, float rate) {
   steps_.assign(factors_.size(), 0);
   float* left = steps_.data();
   float* right = left + fixed_left_.size();
-  for_each_place(count_, size_, [&](size_t place, size_t l, size_t r) {
-    left[l] += gradient[place] * fixed_right_[r];
-    right[r] += gradient[place] * fixed_left_[l];
+  for_each_value(count_, size_, [&](size_t i, size_t l, size_t r) {
+    left[l] += gradient[i] * fixed_right_[r];
+    right[r] += gradient[i] * fixed_left_[l];
   });
   for (size_t i = 0; i < factors_.size(); ++i) factors_[i] -= rate * steps_[i];
 }

@@ -1,6 +1,6 @@
 // Fed-Bin-MLP (Oh et al., "A federated binarized neural network model for constrained devices in IoT
-// healthcare services", 2022): homes with a gateway each train a small perceptron for an epoch, the server
-// averages, and every gateway keeps a model of its own that is a blend of the average and of what it had.
+// healthcare services", 2022): every gateway trains a small perceptron for an epoch, the server averages, and
+// every gateway keeps a personal model, a blend of the average and its previous model.
 
 #include <algorithm>
 #include <cmath>
@@ -9,26 +9,26 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/arithmetic/client_mean.h"
-#include "bitfed/federated/mlp/column_ranges.h"
 #include "bitfed/federated/methods/methods.h"
+#include "bitfed/federated/mlp/column_ranges.h"
 #include "bitfed/federated/mlp/mlp_messages.h"
-#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/nn/mlp/mlp_trainer.h"
+#include "bitfed/zoo/mlp_model.h"
 #include "bitfed/zoo/mlp_zoo.h"
 
 namespace bitfed {
 namespace {
 
-// What a client starts a round from.
+// The parameters from which a client starts a round.
 enum class Mix {
-  // (global + lambda * own) / (1 + lambda): equation (3) of the paper, kept at its size. Signs do not feel
-  // the division and neither do layers that batch norm follows, but the latent weights stay where training
-  // can still turn them.
+  // (global + lambda * own) / (1 + lambda): equation (3) of the paper, normalised. Signs and layers followed
+  // by batch norm are invariant to the division, but latent weights stay small enough for training to flip
+  // them.
   kBlend,
-  // global + lambda * own, to the letter. All parameters grow by 1 + lambda every round, batch norm's shifts
-  // among them, until every unit says the same of every sample.
+  // global + lambda * own, literally. All parameters, batch norm's shifts included, grow by a factor of 1 +
+  // lambda per round, until every unit has the same output for every sample.
   kEquation3,
-  kFigure4,  // a fresh network + lambda * global, as the paper's listing has it
+  kFigure4,  // a new network + lambda * global, as in the paper's listing
 };
 
 struct Recipe {
@@ -49,7 +49,7 @@ Recipe read_recipe(const MethodContext& context) {
   recipe.shape = read_mlp(context.recipe, context.prototype);
   recipe.seed = context.seed;
   const Config method = context.recipe.section("method");
-  const std::vector<std::string> mixes = {"blend", "equation3", "figure4"};  // as Mix has them
+  const std::vector<std::string> mixes = {"blend", "equation3", "figure4"};  // in the order of Mix
   const std::string mix = method.choice("mix", mixes[0], mixes);
   recipe.mix = static_cast<Mix>(std::find(mixes.begin(), mixes.end(), mix) - mixes.begin());
   recipe.lambda = static_cast<float>(method.number("lambda", 0.2, 0, 1));
@@ -58,9 +58,8 @@ Recipe read_recipe(const MethodContext& context) {
   const std::vector<std::string> uploads = {"latent", "bits"};
   if (method.choice("upload", uploads[0], uploads) == uploads[1]) recipe.upload = MlpPrecision::kSigns;
   if (recipe.upload == MlpPrecision::kSigns && !recipe.shape.binary) {
-    throw input_error(
-        "{}: found 'bits', expected 'latent': weights of full precision are more than their signs",
-        method.where("upload"));
+    throw input_error("{}: found 'bits', expected 'latent': real-valued weights cannot be sent as signs",
+                      method.where("upload"));
   }
   const Config client = context.recipe.section("client");
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 1, 1, 100000));
@@ -69,13 +68,13 @@ Recipe read_recipe(const MethodContext& context) {
   recipe.combining = read_combining(context.recipe);
   if (recipe.upload == MlpPrecision::kSigns && recipe.combining.norm_bound > 0) {
     throw input_error(
-        "{}: found beside method.upload = \"bits\", expected none: signs are no change of the weights",
+        "{}: found together with method.upload = \"bits\", expected none: an update of signs has no norm",
         context.recipe.section("federation").where("norm_bound"));
   }
   return recipe;
 }
 
-// (a + factor * b) / divisor, all of it: variances stay variances.
+// (a + factor * b) / divisor for all parameters; variances stay nonnegative.
 MlpParameters sum(const MlpParameters& a, float factor, const MlpParameters& b, float divisor = 1) {
   MlpParameters result = a;
   const auto add = [&](std::vector<float>* to, const std::vector<float>& from) {
@@ -88,7 +87,7 @@ MlpParameters sum(const MlpParameters& a, float factor, const MlpParameters& b, 
   return result;
 }
 
-Numbers numbers_of(const MlpParameters& parameters) {
+TensorValues values_of(const MlpParameters& parameters) {
   return {parameters.weights, parameters.shifts, parameters.means, parameters.variances};
 }
 
@@ -103,10 +102,11 @@ class Client : public ClientHalf {
     trainer.load(start(read_parameters(broadcast, recipe_.shape), context));
     train_epochs(scaling, samples, context, &trainer);
     const MlpParameters own = trainer.parameters();
-    for (const std::vector<float>& values : numbers_of(own)) {
+    for (const std::vector<float>& values : values_of(own)) {
       if (!ExactMean::fits(values)) throw diverged();
     }
 
+    // What the client keeps for the next round is also its personal model.
     State kept;
     add_scaling(scaling, &kept);
     add_parameters(own, MlpPrecision::kFloats, &kept);
@@ -124,6 +124,7 @@ class Client : public ClientHalf {
   }
 
  private:
+  // In a client's first round there is no personal model to blend in.
   MlpParameters start(const MlpParameters& global, const ClientContext& context) const {
     if (recipe_.mix == Mix::kFigure4)
       return sum(initial_parameters(recipe_.shape, context.random.substream(1)), recipe_.lambda, global);
@@ -141,7 +142,7 @@ class Client : public ClientHalf {
     for (uint32_t epoch = 0; epoch < recipe_.epochs; ++epoch) {
       random.shuffle(std::span(order));
       for (size_t first = 0; first < order.size(); first += recipe_.batch) {
-        if (first % (1024 * recipe_.batch) == 0) {
+        if (first % (1024 * recipe_.batch) == 0) {  // not in every batch: these are short
           if (context.stop && context.stop()) throw Error(Error::Kind::kStopped, "stopped");
           context.progress((epoch + static_cast<double>(first) / static_cast<double>(order.size())) /
                            recipe_.epochs);
@@ -161,10 +162,10 @@ class Client : public ClientHalf {
   Error diverged() const {
     if (recipe_.mix == Mix::kEquation3) {
       return failure(
-          "training diverged, its numbers are no longer finite: method.mix = \"equation3\" makes them grow "
+          "training diverged, parameters are no longer finite: method.mix = \"equation3\" makes them grow "
           "every round, \"blend\" does not");
     }
-    return failure("training diverged, its numbers are no longer finite: lower client.learning_rate (now {})",
+    return failure("training diverged, parameters are no longer finite: lower client.learning_rate (now {})",
                    recipe_.adam.rate);
   }
 
@@ -192,7 +193,7 @@ class Server : public ServerHalf {
     }
     const auto samples = message.scalar<uint32_t>("samples");
     if (samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
-    mean_.add(client, numbers_of(read_parameters(message, recipe_.shape)), samples, numbers_of(global_));
+    mean_.add(client, values_of(read_parameters(message, recipe_.shape)), samples, values_of(global_));
   }
 
   void finish_round(uint32_t /*round*/) override {
@@ -201,7 +202,7 @@ class Server : public ServerHalf {
       return;
     }
     const float size = recipe_.upload == MlpPrecision::kSigns ? vote_size() : 1;
-    Numbers mean = mean_.take();
+    TensorValues mean = mean_.take();
     for (float& weight : mean[0]) weight *= size;
     global_ = {std::move(mean[0]), std::move(mean[1]), std::move(mean[2]), std::move(mean[3])};
   }
@@ -225,9 +226,9 @@ class Server : public ServerHalf {
   }
 
  private:
-  // How large a latent weight is that all clients voted for with their signs. Adam moves a weight by about
-  // its rate a step: at half of what a round's steps can do, a client's data can still overturn the vote, and
-  // noise hardly can. At 1 the network would stay what it is after the first round.
+  // The magnitude of a latent weight on whose sign all clients agreed. Adam moves a weight by about its
+  // learning rate per step: at half of what a round's steps can do, a client's data can still flip the sign,
+  // and noise hardly can. At 1 the signs would never change after the first round.
   float vote_size() const {
     const double samples = static_cast<double>(mean_.samples()) / static_cast<double>(mean_.clients());
     const double steps = recipe_.epochs * std::ceil(samples / recipe_.batch);

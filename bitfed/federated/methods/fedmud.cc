@@ -1,7 +1,7 @@
 // FedMUD (Li et al., "The panaceas for improving low-rank decomposition in communication-efficient federated
-// learning", ICML 2025): clients learn an update of the server's weights that is made of few numbers, block
-// by block a Kronecker product (BKD), one factor of which is fixed for the round (AAD), and send these. The
-// first and the last layer, batch norm and biases are learned and sent as they are; the model is real.
+// learning", ICML 2025): clients learn an update of the server's weights with few parameters, each block a
+// Kronecker product (BKD) with one factor fixed for the round (AAD), and send these parameters. The first and
+// the last layer, batch norm and biases are learned and sent as usual; the model is real-valued.
 
 #include <fmt/format.h>
 
@@ -18,23 +18,23 @@ struct Decomposition {
   double ratio = 1.0 / 32;
   uint64_t seed = 0;  // of the fixed factors
 
-  // Of parameter p; the same at the server and at all clients of a round.
-  KroneckerUpdate update_of(size_t p, const Parameter& parameter, uint32_t round) const {
+  // The update of parameter p; the same fixed factors at the server and all clients of a round.
+  KroneckerUpdate update_of(size_t p, const ParameterShape& parameter, uint32_t round) const {
     return {parameter.count(), ratio, RandomStream({seed, "fedmud", round}).substream(p)};
   }
 };
 
-std::string factors_name(const Parameter& parameter) {
+std::string factors_name(const ParameterShape& parameter) {
   return parameter.name + ".factors";
 }
 
-// For each parameter, whether it is sent in factors.
+// Per parameter, whether it is sent as factors: all weights except those of the first and the last layer.
 std::vector<bool> decomposed(const ParameterShapes& shapes) {
   std::vector<bool> is(shapes.size());
   size_t first = shapes.size();
   size_t last = 0;
   for (size_t p = 0; p < shapes.size(); ++p) {
-    is[p] = is_product_weights(*shapes[p]);
+    is[p] = is_product_weights(shapes[p]);
     if (is[p]) first = std::min(first, p);
     if (is[p]) last = p;
   }
@@ -44,39 +44,40 @@ std::vector<bool> decomposed(const ParameterShapes& shapes) {
 
 class DecomposedTraining : public LocalTraining {
  public:
-  DecomposedTraining(const Decomposition& decomposition, const LocalContext& context)
-      : network_(*context.network), round_(context.round) {
-    const ParameterShapes parameters = network_.parameters();
-    const std::vector<bool> in_factors = decomposed(parameters);
-    for (size_t p = 0; p < parameters.size(); ++p) {
+  DecomposedTraining(const Decomposition& decomposition, const LocalContext& context) : context_(context) {
+    const ParameterShapes& shapes = context.trainer->shapes();
+    const NetworkParameters parameters = context.trainer->parameters(context.client);
+    const std::vector<bool> in_factors = decomposed(shapes);
+    for (size_t p = 0; p < shapes.size(); ++p) {
       if (in_factors[p])
-        layers_.push_back(
-            {parameters[p], parameters[p]->numbers(), decomposition.update_of(p, *parameters[p], round_)});
+        layers_.push_back({p, parameters[p], decomposition.update_of(p, shapes[p], context.round)});
     }
   }
 
   void descend(float rate) override {
-    network_.descend(rate);  // of the decomposed weights nothing is kept
+    context_.trainer->descend(context_.client, rate);  // the new decomposed weights are overwritten below
     for (Layer& layer : layers_) {
-      layer.parameter->gradient_numbers(&numbers_);
-      layer.update.descend(numbers_, rate);
-      layer.update.values(&numbers_);
-      for (size_t i = 0; i < numbers_.size(); ++i) numbers_[i] += layer.server[i];
-      layer.parameter->assign(numbers_);
+      context_.trainer->get_gradient(context_.client, layer.parameter, &values_);
+      layer.update.descend(values_, rate);
+      layer.update.values(&values_);
+      for (size_t i = 0; i < values_.size(); ++i) values_[i] += layer.server[i];
+      context_.trainer->set_values(context_.client, layer.parameter, values_);
     }
   }
 
   State upload() override {
     State state;
-    state.add_scalar<uint32_t>("round", round_);
+    state.add_scalar<uint32_t>("round", context_.round);
+    const ParameterShapes& shapes = context_.trainer->shapes();
+    const NetworkParameters parameters = context_.trainer->parameters(context_.client);
     auto layer = layers_.begin();
-    for (Parameter* parameter : network_.parameters()) {
-      if (layer != layers_.end() && layer->parameter == parameter) {
+    for (size_t p = 0; p < shapes.size(); ++p) {
+      if (layer != layers_.end() && layer->parameter == p) {
         const std::vector<float>& factors = layer->update.factors();
-        state.add(factors_name(*parameter), {factors.size()}, factors);
+        state.add(factors_name(shapes[p]), {factors.size()}, factors);
         ++layer;
       } else {
-        add_parameters({parameter}, {parameter->numbers()}, &state);
+        add_parameter(shapes[p], parameters[p], &state);
       }
     }
     return state;
@@ -84,17 +85,17 @@ class DecomposedTraining : public LocalTraining {
 
  private:
   struct Layer {
-    Parameter* parameter;
+    size_t parameter;
     std::vector<float> server;
     KroneckerUpdate update;
   };
 
-  Network& network_;
-  uint32_t round_;
+  LocalContext context_;
   std::vector<Layer> layers_;
-  std::vector<float> numbers_;
+  std::vector<float> values_;
 };
 
+// The client names its round, so that the server draws the same fixed factors.
 NetworkParameters read_upload(const Decomposition& decomposition, const ParameterShapes& shapes,
                               const NetworkParameters& broadcast, const State& upload) {
   const auto round = upload.scalar<uint32_t>("round");
@@ -102,14 +103,14 @@ NetworkParameters read_upload(const Decomposition& decomposition, const Paramete
   NetworkParameters parameters;
   for (size_t p = 0; p < shapes.size(); ++p) {
     if (!in_factors[p]) {
-      parameters.push_back(read_parameters({shapes[p]}, upload)[0]);
+      parameters.push_back(read_parameter(shapes[p], upload));
       continue;
     }
-    KroneckerUpdate update = decomposition.update_of(p, *shapes[p], round);
-    update.factors() = upload.values<float>(factors_name(*shapes[p]), {update.factors().size()});
-    std::vector<float>& numbers = parameters.emplace_back();
-    update.values(&numbers);
-    for (size_t i = 0; i < numbers.size(); ++i) numbers[i] += broadcast[p][i];
+    KroneckerUpdate update = decomposition.update_of(p, shapes[p], round);
+    update.factors() = upload.values<float>(factors_name(shapes[p]), {update.factors().size()});
+    std::vector<float>& values = parameters.emplace_back();
+    update.values(&values);
+    for (size_t i = 0; i < values.size(); ++i) values[i] += broadcast[p][i];
   }
   return parameters;
 }
@@ -123,11 +124,7 @@ std::unique_ptr<Method> make_fedmud(const MethodContext& context) {
   NetworkMethod method = real_network_method(context);
   method.key = fmt::format("fedmud ratio={}", decomposition.ratio);
   method.learning_rate = 0.01;
-  method.make = [make = method.make](size_t batch, const RandomStream& random) {
-    Network network = make(batch, random);
-    start_small(random, &network);
-    return network;
-  };
+  method.initialise = initialise_small;
   method.train = [decomposition](const LocalContext& local) {
     return std::make_unique<DecomposedTraining>(decomposition, local);
   };
@@ -135,7 +132,8 @@ std::unique_ptr<Method> make_fedmud(const MethodContext& context) {
                                        const State& upload) {
     return read_upload(decomposition, shapes, broadcast, upload);
   };
-  method.notes = {"FedMUD: all convolutions but the first are decomposed, those of residual blocks too"};
+  method.notes = {
+      "FedMUD: all convolutions except the first are decomposed, including those of residual blocks"};
   return make_network_method(context, std::move(method));
 }
 

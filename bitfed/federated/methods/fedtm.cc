@@ -1,21 +1,21 @@
 // FedTM (How et al., "FedTM: memory and communication efficient federated learning with Tsetlin machine",
-// ISTM 2023): round by round, the server takes the mean of the weights, weighted by samples of the class,
-// and the OR of the actions of the two clients with the most samples of it. Clients send reduced clauses and
-// train on from what became of them: a literal that others implied must be learned anew if it is to be there.
+// ISTM 2023): in every round the server takes the mean of the weights, weighted by samples of the class, and
+// the OR of the actions of the two clients with the most samples of the class. Clients send reduced clauses
+// and continue from the result: a literal that reduction dropped must be learned again.
 
 #include <array>
 #include <optional>
 
 #include "bitfed/base/error.h"
-#include "bitfed/federated/tsetlin/booleanizer_fit.h"
 #include "bitfed/federated/methods/methods.h"
+#include "bitfed/federated/tsetlin/booleanizer_fit.h"
 #include "bitfed/federated/tsetlin/tsetlin_server.h"
 #include "bitfed/tsetlin/clause_codec.h"
 
 namespace bitfed {
 namespace {
 
-// A client's actions of one class, with what ranks them: samples, then the lower client.
+// A client's actions of one class, ranked by samples; the lower client on ties.
 struct Candidate {
   uint32_t samples;
   uint32_t client;
@@ -26,20 +26,21 @@ struct Candidate {
   }
 };
 
-// What the round so far says of one class: exact sums, so that the order of arrival cannot matter.
+// The accumulated uploads of one class: exact sums, so that the order of arrival does not matter.
 struct ClassTally {
   uint64_t samples = 0;
-  std::vector<int64_t> weights;  // each times the client's samples
+  std::vector<int64_t> weights;  // weighted by the client's samples
   std::array<std::optional<Candidate>, 2> top;
 
+  // Keeps the two candidates with the most samples in `top`, the larger one first.
   void add(uint32_t client, uint32_t count, const ClassBank& bank) {
     samples += count;
     weights.resize(bank.weights.size());
     for (size_t i = 0; i < weights.size(); ++i) weights[i] += int64_t{count} * bank.weights[i];
     Candidate candidate{count, client, bank.actions};
-    for (std::optional<Candidate>& place : top) {
-      if (!place || candidate.before(*place)) {
-        std::optional<Candidate> displaced = std::exchange(place, std::move(candidate));
+    for (std::optional<Candidate>& slot : top) {
+      if (!slot || candidate.before(*slot)) {
+        std::optional<Candidate> displaced = std::exchange(slot, std::move(candidate));
         if (!displaced) return;
         candidate = std::move(*displaced);
       }
@@ -76,7 +77,7 @@ class FedtmServer : public ServerHalf {
       fit_.finish(&recipe_);
       return;
     }
-    if (banks_.empty()) start_banks();
+    if (banks_.empty()) reset_banks();
     for (size_t s = 0; s < tallies_.size(); ++s) {
       for (size_t label = 0; label < tallies_[s].size(); ++label)
         update(tallies_[s][label], &banks_[s][label]);
@@ -94,6 +95,7 @@ class FedtmServer : public ServerHalf {
     return std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(members));
   }
 
+  // Also the broadcast: clients continue from the server's clauses.
   State save() const override {
     State state;
     add_booleanizers(recipe_, &state);
@@ -115,7 +117,7 @@ class FedtmServer : public ServerHalf {
     take_booleanizers(saved, &recipe_);
     fit_ = BooleanizerFit(recipe_);
     if (saved.tensors().empty()) return;
-    start_banks();
+    reset_banks();
     for (size_t s = 0; s < banks_.size(); ++s) {
       const size_t clauses = recipe_.specialists[s].options.clauses;
       const auto [actions, weights] =
@@ -141,7 +143,8 @@ class FedtmServer : public ServerHalf {
     tallies_.assign(recipe_.specialists.size(), std::vector<ClassTally>(recipe_.prototype.class_count()));
   }
 
-  void start_banks() {
+  // Empty clauses of weight 1 for every class.
+  void reset_banks() {
     banks_.clear();
     for (const SpecialistSpec& spec : recipe_.specialists) {
       ClassBank bank;
@@ -151,11 +154,12 @@ class FedtmServer : public ServerHalf {
     }
   }
 
-  // A class that nobody held this round stays as it was.
+  // A class that no client held in this round stays unchanged.
   static void update(const ClassTally& tally, ClassBank* bank) {
     if (tally.samples == 0) return;
     const auto samples = static_cast<int64_t>(tally.samples);
     for (size_t i = 0; i < tally.weights.size(); ++i) {
+      // Rounded to the nearest integer.
       bank->weights[i] = static_cast<int32_t>((tally.weights[i] + samples / 2) / samples);
     }
     bank->actions = tally.top[0]->actions;
@@ -169,7 +173,7 @@ class FedtmServer : public ServerHalf {
   TsetlinRecipe recipe_;
   BooleanizerFit fit_;
   std::vector<std::vector<ClassTally>> tallies_;  // [specialist][class]
-  std::vector<std::vector<ClassBank>> banks_;     // the same; empty before the first round ends
+  std::vector<std::vector<ClassBank>> banks_;     // [specialist][class]; empty before the first round ends
 };
 
 class FedtmMethod : public Method {

@@ -1,10 +1,10 @@
 // Calibrated clause banks, our own one-shot aggregation; docs/methods/fedtm-bank.md derives it. A class's
 // score is the weighted mean over its holders of
 //     (sum - mu-) / max(mu+ - mu-, T) - 1/2 + (familiar / mu - 1) / 10,       weight n / (n + 100),
-// where mu+ and mu- are the holder's own mean class sums over its samples of the class and over those of the
-// class that it tells apart worst, familiar is the sum of its familiar clauses and mu their mean over all its
-// samples, each in the proportion that pruning left of them. It is linear in the clauses' outputs, so all
-// holders' banks fold into one machine with a bias.
+// where mu+ and mu- are the holder's mean class sums over its samples of the class and of the hardest
+// competing class, familiar is the sum of its familiar clauses and mu their mean over all its samples, each
+// scaled by the fraction that pruning kept. The score is linear in the clauses' outputs, so all holders'
+// banks fold into one machine with a bias.
 
 #include <algorithm>
 #include <array>
@@ -17,13 +17,13 @@
 namespace bitfed {
 namespace {
 
-constexpr double kFamiliarity = 0.1;  // what a sample unlike any of a holder's own loses at the most
-constexpr double kLeastModels = 1.0 / 64;
+constexpr double kFamiliarity = 0.1;  // the largest penalty of a sample that is unlike the holder's own
+constexpr double kMinModels = 1.0 / 64;
 
 // One client that has seen the class.
 struct Holder {
   uint32_t samples;
-  bool calibrated;  // it has seen other classes too, and tells them from this one
+  bool calibrated;  // it has seen other classes, too
   const ClassBank* bank;
   const FamiliarClauses* familiar;
 
@@ -32,7 +32,7 @@ struct Holder {
   double trust() const { return trust_of(samples); }
 };
 
-// A clause before its weight is made an integer.
+// A clause before its weight is rounded to an integer.
 struct FoldedClause {
   const uint64_t* actions;
   double weight;
@@ -53,32 +53,33 @@ std::vector<Holder> holders_of(const Uploads& uploads, size_t specialist, uint16
     if (bank.positive_mean <= bank.negative_mean) continue;
     holders.push_back({upload.samples[i], upload.classes.size() > 1, &bank, &upload.familiar[specialist]});
   }
-  // A holder that knows nothing else cannot tell the class from others; it speaks only if nobody else does.
+  // A holder of a single class cannot distinguish it from others; it is used only if there is no other
+  // holder.
   if (std::any_of(holders.begin(), holders.end(), [](const Holder& holder) { return holder.calibrated; })) {
     std::erase_if(holders, [](const Holder& holder) { return !holder.calibrated; });
   }
   return holders;
 }
 
-// What a clause gives to a mean sum, but for a factor: the heavier it is, the more often it fires.
+// A clause's contribution to a mean sum, up to a factor: heavier clauses also fire more often.
 double part_of_mean(int32_t weight) {
   return weight * std::sqrt(static_cast<double>(weight));
 }
 
-// A bank cut down to its heaviest clauses, with what its sums are then worth.
+// A bank reduced to its heaviest clauses, with the rescaled mean sums.
 struct PrunedBank {
   std::vector<FoldedClause> clauses;  // signed weights, as uploaded
-  double low = 0;                     // mu- of what is left
-  double spread = 1;                  // mu+ - mu- of what is left, at least T in the same proportion
+  double low = 0;                     // mu- of the kept clauses
+  double spread = 1;                  // mu+ - mu- of the kept clauses, at least T scaled by the same fraction
 };
 
-// mu+ is made by the clauses that vote for the class, mu- by those against it; each shrinks with its
-// polarity. A machine that has learned the class at all tells it from others by more than T, mostly by
-// several times that. One that has not (a single sample, a single epoch) must not be blown up to the common
-// unit: the little it says would drown the others.
+// mu+ comes from the clauses for the class, mu- from the clauses against it; each is scaled by the fraction
+// of its polarity that is kept. In a trained machine mu+ - mu- is more than T, mostly several times T. A
+// barely trained one (a single sample, a single epoch) must not be scaled up to the common unit: its noise
+// would dominate the others.
 PrunedBank prune(const ClassBank& bank, size_t share, double threshold) {
   PrunedBank pruned;
-  std::array<double, 2> left = {1, 1};  // of the mean sums, by polarity
+  std::array<double, 2> left = {1, 1};  // kept fraction of the mean sums, by polarity
   for (const size_t polarity : {0u, 1u}) {
     const std::vector<size_t> clauses = by_weight(bank.actions, bank.weights, polarity);
     double all = 0;
@@ -94,38 +95,39 @@ PrunedBank prune(const ClassBank& bank, size_t share, double threshold) {
     if (all > 0) left[polarity] = kept / all;
   }
   const double high = bank.positive_mean * (bank.positive_mean > 0 ? left[0] : left[1]);
-  // Whatever a client claims, it takes no class for more than its own.
+  // Whatever a client reports, no other class has a larger mean than the class itself.
   const double hardest = std::min(bank.hardest_mean, bank.positive_mean);
   pruned.low = hardest * (hardest > 0 ? left[0] : left[1]);
   pruned.spread = std::max(high - pruned.low, threshold * (left[0] + left[1]) / 2);
   return pruned;
 }
 
-// The pairs of clauses that each holder keeps, one of each polarity or, once its bank is whole, two familiar
-// ones: in proportion to its trust, so that one that is hardly heard takes no room from the others. They are
-// given out one by one to whoever then has the most trust a pair, the first among equals; nobody is given
-// more than it has.
+// The number of pairs of clauses that each holder keeps: one clause of each polarity or, once its bank is
+// complete, two familiar ones. In proportion to trust, so that a holder with little weight does not use up
+// the budget. Pairs are assigned one at a time to the holder with the most trust per pair (D'Hondt); the
+// first on ties; no holder gets more than it has.
 std::vector<size_t> allot(const std::vector<Holder>& holders, size_t pairs) {
   std::vector<size_t> kept(holders.size());
   for (; pairs > 0; --pairs) {
     size_t next = holders.size();
-    double most = 0;
+    double largest = 0;
     for (size_t i = 0; i < holders.size(); ++i) {
       if (kept[i] == holders[i].pairs() + holders[i].familiar_pairs()) continue;
       const double due = holders[i].trust() / static_cast<double>(kept[i] + 1);
-      if (due > most) {
-        most = due;
+      if (due > largest) {
+        largest = due;
         next = i;
       }
     }
-    if (next == holders.size()) break;  // all banks are whole
+    if (next == holders.size()) break;  // all banks are complete
     ++kept[next];
   }
   return kept;
 }
 
-// Adds kFamiliarity (sum / mu - 1) of the first `count` familiar clauses, `part` of it. Those of a machine
-// that has hardly trained are not blown up: once it has, mu is about T or more.
+// Adds part * kFamiliarity * (sum / mu - 1) for the first `count` familiar clauses. mu is taken as at least T
+// / 2: in a trained machine it is about T or more, and the clauses of a barely trained one must not be scaled
+// up.
 void fold_familiar(const FamiliarClauses& familiar, size_t count, double threshold, double part,
                    FoldedClass* folded) {
   const std::vector<int32_t>& weights = familiar.clauses.weights;
@@ -163,23 +165,23 @@ FoldedClass fold(const std::vector<Holder>& holders, size_t budget, double thres
   return folded;
 }
 
-// A class that no machine can speak for must not win by its silence: its score lies below all that the
-// others can fall to. Where only this machine is silent, it counts against the class and no more.
+// A class without clauses in any machine must never be predicted: its score is below the minimum of all
+// others. Where only this machine has no clauses for the class, the bias is -1.
 void silence(const std::vector<bool>& spoken_for, std::vector<FoldedClass>* classes) {
-  double least = 0;
+  double min = 0;
   for (const FoldedClass& folded : *classes) {
     double lowest = folded.bias;
     for (const FoldedClause& clause : folded.clauses) lowest += std::min(0.0, clause.weight);
-    least = std::min(least, lowest);
+    min = std::min(min, lowest);
   }
   for (size_t label = 0; label < classes->size(); ++label) {
     FoldedClass& folded = (*classes)[label];
-    if (folded.clauses.empty()) folded.bias = spoken_for[label] ? -1 : least - 1;
+    if (folded.clauses.empty()) folded.bias = spoken_for[label] ? -1 : min - 1;
   }
 }
 
-// The largest power of two by which weights and biases fit their integers with room to spare: 24 bits a
-// weight make the rounding a matter of the seventh digit.
+// The largest power of two by which weights and biases can be multiplied and still fit their integers: with
+// 24 bits per weight, rounding affects the seventh digit.
 double integer_scale(const std::vector<FoldedClass>& classes) {
   double weight = 1e-9;
   double bias = 1e-9;
@@ -193,28 +195,28 @@ double integer_scale(const std::vector<FoldedClass>& classes) {
 std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads,
                                          size_t specialist, double models) {
   const MachineOptions& machine = recipe.specialists[specialist].options;
-  // A tenth of a machine of ten clauses is a clause, though not in binary digits.
+  // Rounded: 0.1 of a machine of ten clauses is one clause, but not exactly in binary.
   const auto budget = static_cast<size_t>(models * static_cast<double>(machine.clauses) + 1e-9);
   std::vector<FoldedClass> classes;
   for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
     const std::vector<Holder> holders = holders_of(uploads, specialist, static_cast<uint16_t>(label));
-    classes.push_back(fold(holders, std::max<size_t>(budget, 2), machine.threshold));  // a pair at least
+    classes.push_back(fold(holders, std::max<size_t>(budget, 2), machine.threshold));  // at least one pair
   }
   return classes;
 }
 
 TsetlinMember make_member(const TsetlinRecipe& recipe, size_t specialist,
                           const std::vector<FoldedClass>& classes) {
-  size_t most = 2;
-  for (const FoldedClass& folded : classes) most = std::max(most, folded.clauses.size());
+  size_t clauses = 2;
+  for (const FoldedClass& folded : classes) clauses = std::max(clauses, folded.clauses.size());
   const double scale = integer_scale(classes);
-  TsetlinMember member = empty_member(recipe, specialist, most);
+  TsetlinMember member = empty_member(recipe, specialist, clauses);
   member.clamp = 0;
   member.scale = static_cast<float>(scale);
   for (size_t label = 0; label < classes.size(); ++label) {
     member.bias[label] = static_cast<int32_t>(std::lround(classes[label].bias * scale));
     for (size_t i = 0; i < classes[label].clauses.size(); ++i) {
-      const size_t row = label * most + i;
+      const size_t row = label * clauses + i;
       std::copy_n(classes[label].clauses[i].actions, member.actions.stride(), member.actions.row(row));
       member.weights[row] = static_cast<int32_t>(std::lround(classes[label].clauses[i].weight * scale));
     }
@@ -222,8 +224,8 @@ TsetlinMember make_member(const TsetlinRecipe& recipe, size_t specialist,
   return member;
 }
 
-// The same number of machines of each kind that takes as many bytes as these numbers do. FedTMOS wants few of
-// the large ones; banks are pruned to any size, and their kinds do best with equal parts.
+// The equal budget for every specialist that takes as many bytes as these budgets. FedTMOS needs small
+// budgets for large machines; banks can be pruned to any size, and equal budgets work best.
 double even_budget(const TsetlinRecipe& recipe, const std::vector<double>& budget) {
   double bytes = 0;
   double bytes_of_one = 0;
@@ -259,7 +261,7 @@ Fused fuse(const std::vector<double>& budget, const TsetlinRecipe& recipe, const
 
 std::unique_ptr<Method> make_fedtm_bank(const MethodContext& context) {
   const size_t specialists = read_specialists(context.recipe, context.prototype).size();
-  const std::vector<double> budget = read_budget(context.recipe.section("method"), specialists, kLeastModels);
+  const std::vector<double> budget = read_budget(context.recipe.section("method"), specialists, kMinModels);
   return make_one_shot_method(context, [budget](const TsetlinRecipe& recipe, const Uploads& uploads) {
     return fuse(budget, recipe, uploads);
   });

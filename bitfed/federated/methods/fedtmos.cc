@@ -1,6 +1,6 @@
-// FedTMOS (How et al., "FedTMOS: efficient one-shot federated learning with Tsetlin machine", ICLR 2025):
-// the clients' class-wise weight vectors are scaled, clustered, and regrouped into a few server models
-// whose classes lie far apart. docs/methods/fedtmos.md says where we leave the paper, and why.
+// FedTMOS (How et al., "FedTMOS: efficient one-shot federated learning with Tsetlin machine", ICLR 2025): the
+// clients' class-wise weight vectors are scaled, clustered, and regrouped into a few server models whose
+// classes lie far apart. docs/methods/fedtmos.md lists the differences from the paper.
 
 #include <algorithm>
 #include <cmath>
@@ -19,10 +19,10 @@ namespace {
 constexpr size_t kAuto = 0;
 
 struct FedtmosOptions {
-  std::vector<size_t> server_models;  // phi, for each specialist; kAuto: see most_vectors
-  size_t clusters = 30;               // k; kAuto: half as many as there are vectors
+  std::vector<size_t> server_models;  // phi, for each specialist; kAuto: see max_vectors_per_class
+  size_t clusters = 30;               // k; kAuto: half the number of vectors
   double gini_threshold = 0.5;        // sigma
-  bool or_top_two = false;            // actions = "or2": the paper's text; "best": the largest holder's
+  bool or_top_two = false;  // actions = "or2": as in the paper's text; "best": of the largest holder
   Normalise normalise = Normalise::kTraining;
   uint64_t seed = 0;
 };
@@ -33,7 +33,7 @@ struct Vector {
   uint16_t label;
   uint32_t samples;
   const ClassBank* bank;
-  size_t point;  // where its scaled weights are
+  size_t point;  // index of its scaled weights
 };
 
 struct Vectors {
@@ -52,7 +52,7 @@ double gini_scale(const Uploads& uploads, double threshold) {
   return mean > threshold ? mean : 1;
 }
 
-// theta <- trunc(x * theta * |D_class| / |D|). Vectors that vanish by it carry nothing and are dropped.
+// theta <- trunc(x * theta * |D_class| / |D|). Vectors whose mean weight falls below 1 are dropped.
 Vectors scaled_vectors(const Uploads& uploads, size_t specialist, double scale, size_t* dropped) {
   Vectors vectors;
   for (const auto& [client, upload] : uploads) {
@@ -77,23 +77,23 @@ Vectors scaled_vectors(const Uploads& uploads, size_t specialist, double scale, 
   return vectors;
 }
 
-// From ten starts k-means still ends in minima that differ by a fifth from seed to seed: it gets as many as a
-// few milliseconds allow, up to a hundred. What one start costs goes with vectors * clusters * clauses.
+// With ten restarts the inertia of k-means still differs by 20 % between seeds: it gets as many restarts as
+// take a few milliseconds, up to 100. The cost of one is proportional to vectors * clusters * clauses.
 size_t kmeans_restarts(const Vectors& vectors, size_t clusters) {
   constexpr size_t kBudget = 8'000'000;
   const size_t one = vectors.weights.size() * clusters * vectors.weights.front().size();
   return std::clamp<size_t>(kBudget / one, 10, 100);
 }
 
-// The most vectors that a class has: with so many models none has to share its place with another.
-size_t most_vectors(const std::vector<Vector>& vectors) {
+// The largest number of vectors of a class: with this many models, no two vectors of a class share a model.
+size_t max_vectors_per_class(const std::vector<Vector>& vectors) {
   std::map<uint16_t, size_t> counts;
-  size_t most = 1;
-  for (const Vector& vector : vectors) most = std::max(most, ++counts[vector.label]);
-  return most;
+  size_t max = 1;
+  for (const Vector& vector : vectors) max = std::max(max, ++counts[vector.label]);
+  return max;
 }
 
-// A server model in the making: the vectors of each class, and the mean of their clusters' centroids.
+// A server model under construction: the vectors of each class, and the mean of their clusters' centroids.
 struct ServerModel {
   std::map<uint16_t, std::vector<const Vector*>> members;
   std::map<uint16_t, std::vector<double>> means;
@@ -109,7 +109,8 @@ struct ServerModel {
     clusters.insert(cluster);
   }
 
-  // Mean squared distance between the classes if `centroid` came in as a new class: calculate_avg_link.
+  // calculate_avg_link: the mean squared distance between the classes if `centroid` were added as a new
+  // class.
   double separation_with(const std::vector<double>& centroid) const {
     double sum = 0;
     size_t pairs = 0;
@@ -123,17 +124,17 @@ struct ServerModel {
   }
 };
 
-// find_best of Algorithm 2: among the models that lack the class the one that it separates best; the
-// first among equals. None: models.size().
+// find_best of Algorithm 2: of the models without the class, the one with the largest separation; the first
+// on ties. models.size() if all have the class.
 size_t find_best(const std::vector<ServerModel>& models, uint16_t label,
                  const std::vector<double>& centroid) {
   size_t best = models.size();
-  double most = -1;
+  double largest = -1;
   for (size_t i = 0; i < models.size(); ++i) {
     if (models[i].members.contains(label)) continue;
     const double separation = models[i].separation_with(centroid);
-    if (separation > most) {
-      most = separation;
+    if (separation > largest) {
+      largest = separation;
       best = i;
     }
   }
@@ -141,18 +142,19 @@ size_t find_best(const std::vector<ServerModel>& models, uint16_t label,
 }
 
 // find_least_cc of Algorithm 2: fewest distinct classes, then fewest clusters.
-size_t find_least(const std::vector<ServerModel>& models) {
+size_t find_least_cc(const std::vector<ServerModel>& models) {
   const auto crowd = [](const ServerModel& model) {
     return std::pair(model.members.size(), model.clusters.size());
   };
-  const auto least =
+  const auto found =
       std::min_element(models.begin(), models.end(),
                        [&](const ServerModel& a, const ServerModel& b) { return crowd(a) < crowd(b); });
-  return static_cast<size_t>(least - models.begin());
+  return static_cast<size_t>(found - models.begin());
 }
 
-// The clusters' numbers in ascending number of distinct classes. Among equals the one with the most samples
-// comes first: the first ones shape the models, and k-means numbers its clusters as it happens to start.
+// The indices of the clusters by ascending number of distinct classes; on ties the one with the most samples
+// first. The first clusters shape the models, and the order in which k-means numbers its clusters is
+// arbitrary.
 std::vector<size_t> cluster_order(const std::vector<Vector>& vectors, const Clustering& clustering) {
   std::vector<std::set<uint16_t>> classes(clustering.centroids.size());
   std::vector<uint64_t> samples(clustering.centroids.size());
@@ -169,7 +171,8 @@ std::vector<size_t> cluster_order(const std::vector<Vector>& vectors, const Clus
   return order;
 }
 
-// reassign_weights of Algorithm 2.
+// reassign_weights of Algorithm 2. Clusters of few classes first; within a cluster by class. A vector goes to
+// the best model without its class, or to the emptiest one.
 std::vector<ServerModel> regroup(const std::vector<Vector>& vectors, const Clustering& clustering,
                                  size_t count) {
   std::vector<ServerModel> models(count);
@@ -183,15 +186,15 @@ std::vector<ServerModel> regroup(const std::vector<Vector>& vectors, const Clust
     for (const Vector* vector : members) {
       const std::vector<double>& centroid = clustering.centroids[cluster];
       size_t chosen = find_best(models, vector->label, centroid);
-      if (chosen == models.size()) chosen = find_least(models);
+      if (chosen == models.size()) chosen = find_least_cc(models);
       models[chosen].add(*vector, cluster, centroid);
     }
   }
   return models;
 }
 
-// average_models of Algorithm 3. Clause j of one client and clause j of another are unrelated patterns:
-// their OR hardly ever fires, so by default the largest holder's actions stay as they are.
+// average_models of Algorithm 3. Clause j of one client and clause j of another are unrelated patterns: their
+// OR hardly ever fires, so by default the actions of the largest holder are kept.
 ClassBank average(const Vectors& vectors, std::vector<const Vector*> members, bool or_top_two) {
   std::stable_sort(members.begin(), members.end(),
                    [](const Vector* a, const Vector* b) { return a->samples > b->samples; });
@@ -208,7 +211,7 @@ ClassBank average(const Vectors& vectors, std::vector<const Vector*> members, bo
     for (const Vector* member : members) sum += vectors.weights[member->point][clause];
     bank.weights.push_back(static_cast<int32_t>(std::lround(sum / static_cast<double>(members.size()))));
   }
-  // The clauses are the largest holder's: its mean sums, in the proportion that its weights changed by.
+  // The clauses are the largest holder's, so its mean sums apply, scaled by the change of its weights.
   const ClassBank& largest = *members[0]->bank;
   const auto total = [](const std::vector<int32_t>& weights) {
     return std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -219,6 +222,7 @@ ClassBank average(const Vectors& vectors, std::vector<const Vector*> members, bo
   return bank;
 }
 
+// Specialists are fused independently: each has its own vectors, clusters and server models.
 Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Uploads& uploads) {
   Fused fused;
   const double scale = gini_scale(uploads, options.gini_threshold);
@@ -236,7 +240,7 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
     const Clustering clustering =
         kmeans(vectors.weights, clusters, kmeans_restarts(vectors, clusters), random);
     const size_t models =
-        options.server_models[s] == kAuto ? most_vectors(vectors.list) : options.server_models[s];
+        options.server_models[s] == kAuto ? max_vectors_per_class(vectors.list) : options.server_models[s];
     for (const ServerModel& model : regroup(vectors.list, clustering, models)) {
       if (model.members.empty()) continue;
       TsetlinMember member = empty_member(recipe, s, recipe.specialists[s].options.clauses);
@@ -252,8 +256,8 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
   fused.notes.push_back(fmt::format(
       "{} class vectors regrouped, {} dropped because their scaled weights vanish", kept, dropped));
   fused.notes.push_back(
-      fmt::format("weights scaled by the mean Gini index {}",
-                  scale == 1 ? "not at all: it is below the threshold, or 1" : fmt::format("{:.4f}", scale)));
+      fmt::format("weights scaled by the mean Gini index: {}",
+                  scale == 1 ? "no, it is below the threshold or 1" : fmt::format("{:.4f}", scale)));
   if (!options.or_top_two) {
     fused.notes.emplace_back(
         "differs from the paper's text: the actions of the largest holder, not the OR of the top two");
@@ -261,8 +265,7 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
   if (options.normalise == Normalise::kTraining) {
     fused.notes.emplace_back(
         "differs from the paper: class sums divided by their span over the training samples, not over the "
-        "test "
-        "set; a model counts by the part of the classes that it holds");
+        "test set; a model is scaled by the fraction of the classes that it holds");
   } else if (options.normalise == Normalise::kFixed) {
     fused.notes.emplace_back(
         "differs from the paper: class sums divided by T, not by their span over the test set");
@@ -270,7 +273,7 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
   return fused;
 }
 
-// A whole number, or "auto".
+// Whether the key is "auto" instead of a whole number.
 bool is_auto(const Config& section, const std::string& key) {
   const std::vector<std::string> known = {"auto"};
   return section.is_text(key) && section.choice(key, "auto", known) == "auto";

@@ -1,5 +1,5 @@
-// FedTMOS (ensemble), section 4.1 of the FedTMOS paper: every client's machine votes, as a composite. A
-// machine is silent about classes that its client has never seen.
+// FedTMOS (ensemble), section 4.1 of the FedTMOS paper: the composite of all clients' machines. A machine has
+// the sum 0 for classes that its client has never seen.
 
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/tsetlin/tsetlin_server.h"

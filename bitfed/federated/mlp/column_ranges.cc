@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kExtremes = "extremes";
 constexpr const char* kQuantiles = "quantiles";
-constexpr size_t kOneIn = 20;  // samples on either side of the quantiles
-constexpr float kBeyond = 2;   // as far as what lies beyond them counts
+constexpr size_t kOneIn = 20;  // one in 20 samples lies beyond each quantile: 5 %
+constexpr float kBeyond = 2;   // scaled values are clipped to ± this
 
 }  // namespace
 
@@ -27,6 +27,8 @@ bool asks_for_ranges(const State& broadcast) {
   return broadcast.metadata.contains("ranges");
 }
 
+// The k-th smallest and the k-th largest value of each column: k = 0 for extremes, 5 % of the samples for
+// quantiles.
 State ranges_message(const State& broadcast, const Dataset& samples) {
   const std::string& kind = broadcast.text("ranges");
   if (kind != kExtremes && kind != kQuantiles)
@@ -37,8 +39,8 @@ State ranges_message(const State& broadcast, const Dataset& samples) {
   std::vector<float> values(samples.size());
   for (size_t column = 0; column < columns; ++column) {
     for (size_t i = 0; i < values.size(); ++i) values[i] = samples.row(i)[column];
-    const auto value_at = [&](size_t place) {
-      const auto at = values.begin() + static_cast<std::ptrdiff_t>(place);
+    const auto value_at = [&](size_t rank) {
+      const auto at = values.begin() + static_cast<std::ptrdiff_t>(rank);
       std::nth_element(values.begin(), at, values.end());
       return *at;
     };
@@ -57,10 +59,10 @@ void ColumnRanges::accept(uint32_t client, const State& message) {
   Ranges ranges{message.values<float>("ranges", {2, columns_}), message.scalar<uint32_t>("samples")};
   if (ranges.samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
   for (size_t c = 0; c < columns_; ++c) {
-    const float least = ranges.ends[c];
-    const float most = ranges.ends[columns_ + c];
-    if (!std::isfinite(least) || !std::isfinite(most) || least > most)
-      throw input_error("tensor 'ranges': column {}: expected two finite numbers that ascend", c + 1);
+    const float min = ranges.ends[c];
+    const float max = ranges.ends[columns_ + c];
+    if (!std::isfinite(min) || !std::isfinite(max) || min > max)
+      throw input_error("tensor 'ranges': column {}: expected two finite ascending values", c + 1);
   }
   received_[client] = std::move(ranges);
 }
@@ -85,7 +87,7 @@ std::vector<double> ColumnRanges::mean_quantiles() const {
     samples += ranges.samples;
     for (size_t i = 0; i < sums.size(); ++i) sums[i] += static_cast<double>(ranges.samples) * ranges.ends[i];
   }
-  for (double& sum : sums) sum = static_cast<float>(sum / samples);  // as the clients' own numbers
+  for (double& sum : sums) sum = static_cast<float>(sum / samples);  // rounded as the clients' values are
   return sums;
 }
 
@@ -94,12 +96,12 @@ ColumnScaling ColumnRanges::scaling() const {
   ColumnScaling scaling;
   scaling.limit = kind_ == RangeKind::kExtremes ? 0 : kBeyond;
   for (size_t c = 0; c < columns_; ++c) {
-    const double least = ends[c];
-    const double most = ends[columns_ + c];
-    const auto factor = static_cast<float>(2 / (most - least));
-    scaling.offset.push_back(static_cast<float>((least + most) / 2));
+    const double min = ends[c];
+    const double max = ends[columns_ + c];
+    const auto factor = static_cast<float>(2 / (max - min));
+    scaling.offset.push_back(static_cast<float>((min + max) / 2));
     // The difference may be 0, or too small for its inverse to be a float.
-    scaling.factor.push_back(most > least && std::isfinite(factor) ? factor : 0.0f);
+    scaling.factor.push_back(max > min && std::isfinite(factor) ? factor : 0.0f);
   }
   return scaling;
 }

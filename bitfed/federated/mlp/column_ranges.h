@@ -10,33 +10,33 @@
 
 namespace bitfed {
 
-// Scaling to [-1, 1], fitted federatedly: before the first round every client sends two numbers for each
+// Federated fitting of the scaling to [-1, 1]: before the first round every client sends two values per
 // column, never a row.
 enum class RangeKind {
-  kExtremes,   // the smallest and the largest value, as the Fed-Bin-MLP paper scales
-  kQuantiles,  // the values that 5 % lie below and above: one wild reading does not flatten a column
+  kExtremes,   // the smallest and the largest value, as in the Fed-Bin-MLP paper
+  kQuantiles,  // the 5 % and 95 % quantiles: robust against outliers
 };
 
 State ask_for_ranges(RangeKind kind);
 bool asks_for_ranges(const State& broadcast);
 State ranges_message(const State& broadcast, const Dataset& samples);
 
-// At the server: the ranges of all clients together, in any order.
+// At the server: combines the ranges of all clients, in any order of arrival.
 class ColumnRanges {
  public:
   ColumnRanges(RangeKind kind, size_t columns);
 
-  // An input_error for what is not a range of finite numbers for every column.
+  // An input_error unless there is a range of finite values for every column.
   void accept(uint32_t client, const State& message);
 
-  // From the least to the largest of all extremes, or between the means of the quantiles, weighted by
-  // samples: the middle of a column's range becomes 0, its ends -1 and 1; a constant column 0 everywhere.
-  // What lies beyond the quantiles is clipped to ±2.
+  // The range of a column is from the smallest to the largest extreme, or between the sample-weighted means
+  // of the quantiles. Its middle becomes 0, its ends -1 and 1; a constant column becomes 0. With quantiles,
+  // scaled values are clipped to ±2.
   ColumnScaling scaling() const;
 
  private:
   struct Ranges {
-    std::vector<float> ends;  // all columns' lower ones, then their upper ones
+    std::vector<float> ends;  // lower ends of all columns, then upper ends
     uint32_t samples = 0;
   };
   std::vector<double> extremes() const;
@@ -44,7 +44,7 @@ class ColumnRanges {
 
   RangeKind kind_;
   size_t columns_;
-  std::map<uint32_t, Ranges> received_;  // by client: sums are taken in their order
+  std::map<uint32_t, Ranges> received_;  // by client: sums are in this order
 };
 
 }  // namespace bitfed

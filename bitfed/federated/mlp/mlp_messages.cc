@@ -11,12 +11,13 @@
 namespace bitfed {
 namespace {
 
-// To the nearest, ties to even; parameters are finite and far from the largest float.
+// Rounds to nearest, ties to even; parameters are finite and far below the largest float.
 uint16_t to_bfloat16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
+// bfloat16 is the upper half of a float.
 float from_bfloat16(uint16_t value) {
   return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
 }
@@ -30,6 +31,7 @@ std::vector<float> norms_of(const MlpParameters& parameters) {
 
 }  // namespace
 
+// Tensors "weights" (floats) or "signs" (packed bits), and "norms": shifts, means and variances of all units.
 void add_parameters(const MlpParameters& parameters, MlpPrecision precision, State* message) {
   const std::vector<float> norms = norms_of(parameters);
   const uint64_t units = parameters.shifts.size();
@@ -65,7 +67,7 @@ MlpParameters read_parameters(const State& message, const MlpShape& shape) {
   }
   for (const auto* values : {&parameters.weights, &norms}) {
     if (!ExactMean::fits(*values)) {
-      throw input_error("tensor '{}': expected finite numbers within ±{}",
+      throw input_error("tensor '{}': expected finite values within ±{}",
                         values == &norms ? "norms" : "weights", ExactMean::kLargest);
     }
   }
@@ -93,7 +95,7 @@ ColumnScaling read_scaling(const State& message, size_t columns) {
   const std::vector<float> both = message.values<float>("scaling", {2, columns});
   const auto limit = message.scalar<float>("limit");
   if (!std::all_of(both.begin(), both.end(), [](float value) { return std::isfinite(value); }))
-    throw input_error("tensor 'scaling': expected finite numbers");
+    throw input_error("tensor 'scaling': expected finite values");
   if (!(limit >= 0) || !std::isfinite(limit))
     throw input_error("tensor 'limit': found {}, expected a finite number from 0 on", limit);
   const auto middle = both.begin() + static_cast<std::ptrdiff_t>(columns);

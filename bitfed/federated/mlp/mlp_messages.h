@@ -6,18 +6,18 @@
 
 namespace bitfed {
 
-// A perceptron's parameters on their way between client and server, in few tensors: on a slow radio every
-// name costs airtime.
+// The parameters of a perceptron in messages, in few tensors: on a slow radio every tensor name costs
+// airtime.
 
 enum class MlpPrecision {
   kFloats,  // everything as 32-bit floats
-  kSigns,   // one bit a weight, batch norm in 16 bits (bfloat16)
+  kSigns,   // one bit per weight, batch norm in 16 bits (bfloat16)
 };
 
 void add_parameters(const MlpParameters& parameters, MlpPrecision precision, State* message);
 
-// Of either precision. An input_error for wrong shapes, numbers that are not finite or beyond the range of
-// ExactMean, negative variances.
+// Reads either precision. An input_error for wrong shapes, values that are not finite or beyond the range of
+// ExactMean, and negative variances.
 MlpParameters read_parameters(const State& message, const MlpShape& shape);
 
 void add_scaling(const ColumnScaling& scaling, State* message);

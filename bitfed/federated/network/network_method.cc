@@ -1,4 +1,5 @@
 #include "bitfed/federated/network/network_method.h"
+#include "bitfed/zoo/network_recipe.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,139 +49,223 @@ Recipe read_recipe(const MethodContext& context, double learning_rate) {
 class PlainDescent : public LocalTraining {
  public:
   PlainDescent(const NetworkMethod& method, const LocalContext& context)
-      : sends_(method.sends), network_(*context.network) {}
+      : sends_(method.sends), trainer_(*context.trainer), client_(context.client) {}
 
-  void descend(float rate) override { network_.descend(rate); }
+  void descend(float rate) override { trainer_.descend(client_, rate); }
   State upload() override {
     State state;
-    for (Parameter* parameter : network_.parameters()) {
-      if (!sends_ || sends_(*parameter)) add_parameters({parameter}, {parameter->numbers()}, &state);
+    const NetworkParameters parameters = trainer_.parameters(client_);
+    for (size_t p = 0; p < parameters.size(); ++p) {
+      const ParameterShape& shape = trainer_.shapes()[p];
+      if (!sends_ || sends_(shape)) add_parameter(shape, parameters[p], &state);
     }
     return state;
   }
 
  private:
-  std::function<bool(const Parameter&)> sends_;
-  Network& network_;
+  std::function<bool(const ParameterShape&)> sends_;
+  Trainer& trainer_;
+  size_t client_;
 };
 
 NetworkParameters read_plain_upload(const NetworkMethod& method, const ParameterShapes& shapes,
                                     const NetworkParameters& broadcast, const State& upload) {
   NetworkParameters parameters;
   for (size_t p = 0; p < shapes.size(); ++p) {
-    const bool sent = !method.sends || method.sends(*shapes[p]);
-    parameters.push_back(sent ? read_parameters({shapes[p]}, upload)[0] : broadcast[p]);
+    const bool sent = !method.sends || method.sends(shapes[p]);
+    parameters.push_back(sent ? read_parameter(shapes[p], upload) : broadcast[p]);
   }
   return parameters;
 }
 
-// Puts samples into a network, changed where the recipe says so.
-class Loader {
- public:
-  Loader(const NetworkSpec& spec, const Dataset& samples, Augmentation augmentation,
-         const RandomStream& random)
-      : spec_(spec), samples_(samples), augmentation_(augmentation), random_(random) {}
+Error diverged(float rate) {
+  return failure("training diverged, its numbers are no longer finite: lower client.learning_rate (now {})",
+                 rate);
+}
 
-  void load(uint32_t sample, size_t place, Network* network) {
-    std::span<const uint8_t> pixels = samples_.image(sample);
-    if (augmentation_ == Augmentation::kCropFlip) {
-      moved_.resize(pixels.size());
-      move_image(samples_, pixels, ImageMove::draw(&random_), moved_);
-      pixels = moved_;
-    }
-    load_image(spec_, pixels, place, network);
-  }
-
- private:
-  const NetworkSpec& spec_;
-  const Dataset& samples_;
-  Augmentation augmentation_;
-  RandomStream random_;
-  std::vector<uint8_t> moved_;
+// The round and rate of a broadcast.
+struct Announcement {
+  uint32_t round = 0;
+  float rate = 0;
 };
 
-class Client : public ClientHalf {
- public:
-  Client(const NetworkMethod& method, const Recipe& recipe) : method_(method), recipe_(recipe) {}
+Announcement read_announcement(const State& broadcast, uint32_t rounds) {
+  const Announcement announced{broadcast.scalar<uint32_t>("round"), broadcast.scalar<float>("learning_rate")};
+  if (!(announced.rate > 0))
+    throw input_error("tensor 'learning_rate': found {}, expected a number above 0", announced.rate);
+  if (announced.round < 1 || announced.round > rounds)
+    throw input_error("tensor 'round': found {}, expected 1 to {}", announced.round, rounds);
+  return announced;
+}
 
-  State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
-    const auto rate = broadcast.scalar<float>("learning_rate");
-    const auto round = broadcast.scalar<uint32_t>("round");
-    if (!(rate > 0)) throw input_error("tensor 'learning_rate': found {}, expected a number above 0", rate);
-    if (round < 1 || round > recipe_.rounds)
-      throw input_error("tensor 'round': found {}, expected 1 to {}", round, recipe_.rounds);
-    Network network =
-        method_.make(std::min<size_t>(recipe_.batch, samples.size()), RandomStream({.purpose = "replaced"}));
-    assign_parameters(read_parameters(network.parameters(), broadcast), &network);
-    network.begin_round();
-    const size_t batches = (samples.size() + recipe_.batch - 1) / recipe_.batch;
-    const LocalContext local{&network, batches * recipe_.epochs, round, context.random.substream(2)};
-    const std::unique_ptr<LocalTraining> training =
-        method_.train ? method_.train(local) : std::make_unique<PlainDescent>(method_, local);
-    train_epochs(round, rate, samples, context, &network, training.get());
-    network.end_round();
-    for (const std::vector<float>& numbers : parameters_of(network)) {
-      if (!ExactMean::fits(numbers)) throw diverged(rate);
+// One client of a cohort at work: its order of samples, where it is in them, and its training.
+class ClientAtWork {
+ public:
+  ClientAtWork(const NetworkMethod& method, const Recipe& recipe, const Announcement& announced,
+               const CohortClient& client, Trainer* trainer, size_t index)
+      : recipe_(recipe),
+        announced_(announced),
+        samples_(client.samples),
+        context_(client.context),
+        trainer_(*trainer),
+        index_(index),
+        shuffling_(context_.random.substream(0)),
+        moving_(context_.random.substream(1)),
+        order_(samples_.size()) {
+    std::iota(order_.begin(), order_.end(), 0u);
+    const size_t batches = (samples_.size() + recipe.batch - 1) / recipe.batch;
+    trainer_.begin_round(index, context_.random.substream(3));
+    const LocalContext local{trainer, index, batches * recipe.epochs, announced.round,
+                             context_.random.substream(2)};
+    training_ = method.train ? method.train(local) : std::make_unique<PlainDescent>(method, local);
+  }
+
+  bool is_done() const { return epoch_ == recipe_.epochs; }
+  std::span<const uint16_t> labels() const { return labels_; }
+
+  void load_batch() {
+    if (context_.stop && context_.stop()) throw Error(Error::Kind::kStopped, "stopped");
+    if (first_ == 0) begin_epoch();
+    labels_.resize(std::min<size_t>(recipe_.batch, order_.size() - first_));
+    for (size_t i = 0; i < labels_.size(); ++i) {
+      const uint32_t sample = order_[first_ + i];
+      trainer_.load(index_, i, pixels_of(sample));
+      labels_[i] = samples_.labels[sample];
     }
-    State upload = training->upload();
-    upload.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples.size()));
+    training_->before_step();
+  }
+
+  void step(float loss) {
+    if (!std::isfinite(loss)) throw diverged(announced_.rate);
+    training_->descend(announced_.rate);
+    first_ += labels_.size();
+    labels_.clear();
+    if (first_ < order_.size()) return;
+    first_ = 0;
+    ++epoch_;
+    context_.trained(samples_.size());
+    context_.progress(static_cast<double>(epoch_) / recipe_.epochs);
+  }
+
+  State upload() {
+    trainer_.end_round(index_);
+    for (const std::vector<float>& values : trainer_.parameters(index_)) {
+      if (!ExactMean::fits(values)) throw diverged(announced_.rate);
+    }
+    State upload = training_->upload();
+    upload.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples_.size()));
     return upload;
   }
 
  private:
-  void train_epochs(uint32_t round, float rate, const Dataset& samples, const ClientContext& context,
-                    Network* network, LocalTraining* training) const {
-    std::vector<uint32_t> order(samples.size());
-    std::iota(order.begin(), order.end(), 0u);
-    RandomStream random = context.random.substream(0);
-    Loader loader(method_.spec, samples, recipe_.augmentation, context.random.substream(1));
-    std::vector<uint16_t> labels;
-    for (uint32_t epoch = 0; epoch < recipe_.epochs; ++epoch) {
-      network->begin_epoch((round - 1 + static_cast<double>(epoch) / recipe_.epochs) / recipe_.rounds);
-      random.shuffle(std::span(order));
-      for (size_t first = 0; first < order.size(); first += recipe_.batch) {
-        if (context.stop && context.stop()) throw Error(Error::Kind::kStopped, "stopped");
-        const size_t images = std::min<size_t>(recipe_.batch, order.size() - first);
-        labels.resize(images);
-        for (size_t i = 0; i < images; ++i) {
-          loader.load(order[first + i], i, network);
-          labels[i] = samples.labels[order[first + i]];
-        }
-        training->before_step();
-        if (!std::isfinite(network->differentiate(labels))) throw diverged(rate);
-        training->descend(rate);
-      }
-      context.trained(samples.size());
-      context.progress((epoch + 1.0) / recipe_.epochs);
-    }
+  void begin_epoch() {
+    const double epochs = announced_.round - 1 + static_cast<double>(epoch_) / recipe_.epochs;
+    trainer_.begin_epoch(index_, epochs / recipe_.rounds);
+    shuffling_.shuffle(std::span(order_));
   }
 
-  static Error diverged(float rate) {
-    return failure("training diverged, its numbers are no longer finite: lower client.learning_rate (now {})",
-                   rate);
+  std::span<const uint8_t> pixels_of(uint32_t sample) {
+    const std::span<const uint8_t> pixels = samples_.image(sample);
+    if (recipe_.augmentation == Augmentation::kNone) return pixels;
+    moved_.resize(pixels.size());
+    move_image(samples_, pixels, ImageMove::draw(&moving_), moved_);
+    return moved_;
   }
 
-  NetworkMethod method_;
-  Recipe recipe_;
+  const Recipe& recipe_;
+  Announcement announced_;
+  const Dataset& samples_;
+  const ClientContext& context_;
+  Trainer& trainer_;
+  size_t index_;
+  RandomStream shuffling_, moving_;
+  std::vector<uint32_t> order_;
+  std::unique_ptr<LocalTraining> training_;
+  uint32_t epoch_ = 0;
+  size_t first_ = 0;  // of the epoch, the samples trained on
+  std::vector<uint16_t> labels_;
+  std::vector<uint8_t> moved_;
 };
 
-// Of each parameter, whether it is learned, and not gathered.
-std::vector<bool> learned(Network& network) {
+// Clients of a cohort train in lockstep, each with its own batches; one that has done its epochs, or failed,
+// waits.
+class Client : public ClientHalf {
+ public:
+  Client(const NetworkMethod& method, const Recipe& recipe, const Trainers& trainers)
+      : method_(method), recipe_(recipe), trainers_(trainers) {}
+
+  State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
+    const CohortClient client{samples, context};
+    CohortUpload result = std::move(train_cohort(broadcast, {&client, 1})[0]);
+    if (result.error) std::rethrow_exception(result.error);
+    return std::move(result.upload);
+  }
+
+  size_t cohort() const override { return trainers_.cohort; }
+
+  std::vector<CohortUpload> train_cohort(const State& broadcast,
+                                         std::span<const CohortClient> clients) const override {
+    const Announcement announced = read_announcement(broadcast, recipe_.rounds);
+    size_t largest = 0;
+    for (const CohortClient& client : clients) largest = std::max(largest, client.samples.size());
+    const std::unique_ptr<Trainer> trainer =
+        trainers_.make(method_.network, clients.size(), std::min<size_t>(recipe_.batch, largest));
+    const NetworkParameters parameters = read_parameters(trainer->shapes(), broadcast);
+    std::vector<CohortUpload> results(clients.size());
+    std::vector<std::unique_ptr<ClientAtWork>> at_work(clients.size());
+    const auto guarded = [&](size_t i, const auto& work) {
+      if (results[i].error) return;
+      try {
+        work(i);
+      } catch (...) {
+        results[i].error = std::current_exception();
+        at_work[i].reset();
+      }
+    };
+    for (size_t i = 0; i < clients.size(); ++i) {
+      guarded(i, [&](size_t client) {
+        trainer->set_parameters(client, parameters);
+        at_work[client] = std::make_unique<ClientAtWork>(method_, recipe_, announced, clients[client],
+                                                         trainer.get(), client);
+      });
+    }
+    const auto is_at_work = [&](size_t i) { return at_work[i] != nullptr && !at_work[i]->is_done(); };
+    std::vector<std::span<const uint16_t>> labels(clients.size());
+    while (true) {
+      size_t busy = 0;
+      for (size_t i = 0; i < clients.size(); ++i) {
+        if (is_at_work(i)) guarded(i, [&](size_t client) { at_work[client]->load_batch(); });
+        labels[i] = is_at_work(i) ? at_work[i]->labels() : std::span<const uint16_t>();
+        busy += is_at_work(i) ? 1 : 0;
+      }
+      if (busy == 0) break;
+      const std::vector<float> losses = trainer->differentiate(labels);
+      for (size_t i = 0; i < clients.size(); ++i) {
+        if (is_at_work(i)) guarded(i, [&](size_t client) { at_work[client]->step(losses[client]); });
+      }
+    }
+    for (size_t i = 0; i < clients.size(); ++i)
+      guarded(i, [&](size_t client) { results[client].upload = at_work[client]->upload(); });
+    return results;
+  }
+
+ private:
+  NetworkMethod method_;
+  Recipe recipe_;
+  Trainers trainers_;
+};
+
+// Of each parameter, whether it is learned.
+std::vector<bool> learned(const ParameterShapes& shapes) {
   std::vector<bool> result;
-  for (const Parameter* parameter : network.parameters()) result.push_back(!parameter->statistic);
+  for (const ParameterShape& shape : shapes) result.push_back(!shape.statistic);
   return result;
 }
 
 class Server : public ServerHalf {
  public:
   Server(const NetworkMethod& method, const Recipe& recipe)
-      : method_(method),
-        recipe_(recipe),
-        network_(method.make(1, RandomStream({recipe.seed, "network"}))),
-        global_(parameters_of(network_)),
-        mean_(recipe.combining, learned(network_)) {
-    if (method_.settle) method_.settle(&global_);
-  }
+      : Server(method, recipe, RandomStream({recipe.seed, "network"})) {}
 
   State broadcast(uint32_t round) const override {
     State state = save();
@@ -196,9 +281,8 @@ class Server : public ServerHalf {
     const auto samples = upload.scalar<uint32_t>("samples");
     if (samples == 0)
       throw input_error("{}: tensor 'samples': found 0, expected at least 1", upload.source());
-    NetworkParameters parameters = method_.read_upload
-                                       ? method_.read_upload(network_.parameters(), global_, upload)
-                                       : read_plain_upload(method_, network_.parameters(), global_, upload);
+    NetworkParameters parameters = method_.read_upload ? method_.read_upload(shapes_, global_, upload)
+                                                       : read_plain_upload(method_, shapes_, global_, upload);
     for (const std::vector<float>& numbers : parameters) {
       if (!ExactMean::fits(numbers))
         throw input_error("{}: found a parameter beyond ±{}", upload.source(), ExactMean::kLargest);
@@ -216,11 +300,11 @@ class Server : public ServerHalf {
 
   State save() const override {
     State state;
-    add_parameters(network_.parameters(), global_, &state);
+    add_parameters(shapes_, global_, &state);
     return state;
   }
 
-  void restore(const State& saved) override { global_ = read_parameters(network_.parameters(), saved); }
+  void restore(const State& saved) override { global_ = read_parameters(shapes_, saved); }
 
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = mean_.notes();
@@ -229,20 +313,32 @@ class Server : public ServerHalf {
   }
 
  private:
+  Server(const NetworkMethod& method, const Recipe& recipe, const RandomStream& random)
+      : Server(method, recipe, random, make_trained_network(method.network, 1, random)) {}
+  Server(const NetworkMethod& method, const Recipe& recipe, const RandomStream& random, Network network)
+      : method_(method),
+        recipe_(recipe),
+        shapes_(shapes_of(network)),
+        global_(parameters_of(network)),
+        mean_(recipe.combining, learned(shapes_)) {
+    if (method_.initialise) method_.initialise(random, shapes_, &global_);
+    if (method_.settle) method_.settle(&global_);
+  }
+
   NetworkMethod method_;
   Recipe recipe_;
-  mutable Network network_;  // for the names and shapes of its parameters, which it hands out to be changed
+  ParameterShapes shapes_;
   NetworkParameters global_;
   ClientMean mean_;
 };
 
 class AveragedNetworks : public Method {
  public:
-  AveragedNetworks(NetworkMethod method, const Recipe& recipe)
-      : method_(std::move(method)), recipe_(recipe) {}
+  AveragedNetworks(NetworkMethod method, const Recipe& recipe, Trainers trainers)
+      : method_(std::move(method)), recipe_(recipe), trainers_(std::move(trainers)) {}
 
   std::unique_ptr<ClientHalf> make_client() const override {
-    return std::make_unique<Client>(method_, recipe_);
+    return std::make_unique<Client>(method_, recipe_, trainers_);
   }
   std::unique_ptr<ServerHalf> make_server() const override {
     return std::make_unique<Server>(method_, recipe_);
@@ -253,32 +349,28 @@ class AveragedNetworks : public Method {
  private:
   NetworkMethod method_;
   Recipe recipe_;
+  Trainers trainers_;
 };
 
 }  // namespace
 
-bool is_product_weights(const Parameter& parameter) {
+bool is_product_weights(const ParameterShape& parameter) {
   return parameter.name.ends_with(".weights");
 }
 
-void start_small(const RandomStream& random, Network* network) {
-  for (size_t p = 0; p < network->parameters().size(); ++p) {
-    Parameter& parameter = *network->parameters()[p];
-    if (!is_product_weights(parameter)) continue;
+void initialise_small(const RandomStream& random, const ParameterShapes& shapes,
+                      NetworkParameters* parameters) {
+  for (size_t p = 0; p < shapes.size(); ++p) {
+    if (!is_product_weights(shapes[p])) continue;
     RandomStream draws = random.substream(p);
-    std::vector<float> numbers(parameter.count());
-    for (float& number : numbers) number = static_cast<float>(0.01 * draws.normal());
-    parameter.assign(numbers);
+    for (float& value : (*parameters)[p]) value = static_cast<float>(0.01 * draws.normal());
   }
 }
 
 NetworkMethod real_network_method(const MethodContext& context) {
   NetworkMethod method;
-  method.spec = read_network(context.recipe, context.prototype, false);
-  method.make = [spec = method.spec](size_t batch, const RandomStream& random) {
-    return make_network(spec, batch, random);
-  };
-  method.deploy = [spec = method.spec](const NetworkParameters& parameters) {
+  method.network.spec = read_network(context.recipe, context.prototype, false);
+  method.deploy = [spec = method.network.spec](const NetworkParameters& parameters) {
     return std::make_unique<NetworkModel>(spec, parameters);
   };
   return method;
@@ -286,7 +378,8 @@ NetworkMethod real_network_method(const MethodContext& context) {
 
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method) {
   const Recipe recipe = read_recipe(context, method.learning_rate);
-  return std::make_unique<AveragedNetworks>(std::move(method), recipe);
+  return std::make_unique<AveragedNetworks>(std::move(method), recipe,
+                                            context.trainers != nullptr ? *context.trainers : Trainers());
 }
 
 }  // namespace bitfed

@@ -6,41 +6,44 @@
 
 #include "bitfed/federated/method.h"
 #include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/trainer.h"
 
 namespace bitfed {
 
-// A client's work on its network in one round: what a step does with the gradients, and what is sent of it.
-class LocalTraining {
- public:
-  virtual ~LocalTraining() = default;
-  virtual void before_step() {}          // the network's parameters are those of the next step after this
-  virtual void descend(float rate) = 0;  // the network's gradients are there
-  virtual State upload() = 0;            // after the last step; without `samples`
-};
-
-// What it is given. The network holds what the server broadcast, and outlives it.
+// A client's network in one round's training.
 struct LocalContext {
-  Network* network = nullptr;
-  size_t steps = 0;  // of the whole round
+  Trainer* trainer = nullptr;  // holds the broadcast parameters; outlives the training
+  size_t client = 0;           // of the trainer
+  size_t steps = 0;            // of the whole round
   uint32_t round = 0;
   RandomStream random;
 };
 
-// What FedAvg and its kin share: chosen clients train a network by gradient descent for some epochs, the
-// server takes the mean by samples of all parameters and running statistics.
+// One client's training in one round: what a step does with the gradients, and what is sent in the end.
+class LocalTraining {
+ public:
+  virtual ~LocalTraining() = default;
+  virtual void before_step() {}          // sets the parameters that the next step uses
+  virtual void descend(float rate) = 0;  // the trainer has the client's gradients
+  virtual State upload() = 0;            // after the last step; without `samples`
+};
+
+// What FedAvg and its relatives share: the chosen clients train a network by gradient descent for some
+// epochs, the server takes the sample-weighted mean of all parameters and running statistics.
 struct NetworkMethod {
   std::string key;  // see Method::client_key
-  NetworkSpec spec;
-  double learning_rate = 0.1;  // where the recipe says nothing
-  // The network as clients train it, for batches of this size.
-  std::function<Network(size_t batch, const RandomStream& random)> make;
-  // The model that the server's parameters are.
+  TrainedNetwork network;
+  double learning_rate = 0.1;  // the default
+  // Changes the freshly initialised parameters of the server. None: they stay.
+  std::function<void(const RandomStream& random, const ParameterShapes& shapes, NetworkParameters*)>
+      initialise;
+  // The model of the server's parameters.
   std::function<std::unique_ptr<Model>(const NetworkParameters& parameters)> deploy;
   // Whether clients send a parameter; those that they do not send stay the server's. None: they send all.
-  std::function<bool(const Parameter& parameter)> sends;
-  // What the server does to the parameters that it starts from, and to every new mean. None: nothing.
+  std::function<bool(const ParameterShape& parameter)> sends;
+  // What the server does to its first parameters and to every new mean. None: nothing.
   std::function<void(NetworkParameters* parameters)> settle;
-  // None: plain descent.
+  // None: plain gradient descent.
   std::function<std::unique_ptr<LocalTraining>(const LocalContext& context)> train;
   // The inverse of LocalTraining::upload, given what was broadcast: the client's parameters. An input_error
   // for whatever does not fit.
@@ -51,16 +54,17 @@ struct NetworkMethod {
 };
 
 // Whether these are the weights of a convolution or a dense layer.
-bool is_product_weights(const Parameter& parameter);
+bool is_product_weights(const ParameterShape& parameter);
 
-// Starts all of them from normal draws of deviation 0.01, as FedBAT and FedMUD do.
-void start_small(const RandomStream& random, Network* network);
+// Initialises all such weights by normal draws of standard deviation 0.01, as FedBAT and FedMUD do.
+void initialise_small(const RandomStream& random, const ParameterShapes& shapes,
+                      NetworkParameters* parameters);
 
 // FedAvg of networks that are deployed as they are trained, in real numbers.
 NetworkMethod real_network_method(const MethodContext& context);
 
-// Reads [client] epochs, batch, learning_rate, halve_from, halve_every, augment, and rounds; of [federation]
-// how the server combines what comes.
+// Trains by the context's trainers. Reads [client] epochs, batch, learning_rate, halve_from, halve_every,
+// augment, and rounds; of [federation] how the server combines uploads.
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method);
 
 }  // namespace bitfed

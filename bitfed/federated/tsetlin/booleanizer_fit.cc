@@ -15,7 +15,7 @@ bool unfitted(const SpecialistSpec& spec) {
   return spec.booleanizer.kind == "quantile" && spec.booleanizer.cuts.empty();
 }
 
-// The averaged quantiles of one column, without repetitions.
+// The averaged quantiles of one column, without duplicates.
 std::vector<float> distinct(const std::vector<double>& cuts) {
   std::vector<float> result;
   for (const double cut : cuts) {
@@ -49,12 +49,13 @@ void BooleanizerFit::accept(uint32_t client, const State& message) {
   for (size_t i = 0; i < quantiles.values.size(); ++i) {
     const bool first = i % (bins_ - 1) == 0;
     if (!std::isfinite(quantiles.values[i]) || (!first && quantiles.values[i] < quantiles.values[i - 1])) {
-      throw input_error("tensor 'quantiles': expected finite numbers that ascend in each column");
+      throw input_error("tensor 'quantiles': expected finite ascending values in each column");
     }
   }
   received_[client] = std::move(quantiles);
 }
 
+// Sums are in double precision and in the order of the clients: the same bits whatever the order of arrival.
 void BooleanizerFit::finish(TsetlinRecipe* recipe) {
   double total = 0;
   std::vector<double> sums(columns_ * (bins_ - 1));
@@ -80,6 +81,7 @@ bool asks_for_quantiles(const State& broadcast) {
   return broadcast.has("quantile_bins");
 }
 
+// Quantile k of a column is the sorted value at index k * n / bins.
 State quantile_message(const State& broadcast, const Dataset& samples) {
   const auto bins = broadcast.scalar<uint32_t>("quantile_bins");
   if (bins < 2 || bins > 4096)
@@ -113,7 +115,7 @@ void take_booleanizers(const State& broadcast, TsetlinRecipe* recipe) {
   if (found == broadcast.metadata.end()) return;
   const nlohmann::json fitted = parse_json(found->second, "booleanizers");
   if (!fitted.is_array() || fitted.size() != recipe->specialists.size()) {
-    throw input_error("metadata 'booleanizers': expected {} of them", recipe->specialists.size());
+    throw input_error("metadata 'booleanizers': expected an array of {}", recipe->specialists.size());
   }
   for (size_t i = 0; i < fitted.size(); ++i) {
     recipe->specialists[i].booleanizer = booleanizer_from_json(fitted[i], "booleanizers");

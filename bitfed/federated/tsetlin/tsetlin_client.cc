@@ -25,7 +25,7 @@ std::string familiar_mean_name(size_t specialist) {
   return fmt::format("{}.familiar_mean", specialist);
 }
 
-// FamiliarClauses, if any are sent; half of the clauses against the class.
+// The number of FamiliarClauses that are sent: half of the clauses against the class, or none.
 size_t familiar_count(const TsetlinRecipe& recipe, size_t specialist) {
   return recipe.sends_familiar ? recipe.specialists[specialist].options.clauses / 4 : 0;
 }
@@ -35,7 +35,7 @@ bool is_empty(const BitMatrix& actions, size_t clause) {
   return std::all_of(row, row + actions.stride(), [](uint64_t word) { return word == 0; });
 }
 
-// Classes with their numbers of samples, those seen.
+// The classes that occur, and their sample counts.
 void count_classes(const Dataset& samples, std::vector<uint16_t>* classes, std::vector<uint32_t>* counts) {
   std::vector<uint32_t> all(samples.class_count());
   for (const uint16_t label : samples.labels) ++all[label];
@@ -46,16 +46,16 @@ void count_classes(const Dataset& samples, std::vector<uint16_t>* classes, std::
   }
 }
 
-// What one class sums up to on average.
+// Mean class sums of one class.
 struct ClassMeans {
   double positive = 0;
   double negative = 0;
   double hardest = 0;
 };
 
-// From the sums of a class over the samples of each class, and their numbers. The hardest class is the one
-// with the highest mean; a class of few samples counts by its trust, the rest of it as the mean of all
-// others.
+// From the total sums of a class over the samples of each true class, and their counts. The hardest class is
+// the other class with the highest mean, where the mean of a class with few samples is shrunk toward the mean
+// of all others by trust_of.
 ClassMeans means_of(size_t label, const int64_t* totals, const std::vector<int64_t>& counts) {
   const auto mean = [](int64_t total, int64_t count) {
     return count == 0 ? 0 : static_cast<double>(total) / static_cast<double>(count);
@@ -92,7 +92,7 @@ std::vector<ClassMeans> calibrate(const TsetlinMachine& machine, const BitImages
   return means;
 }
 
-// A broadcast may carry a machine to go on from (see FedTM).
+// A broadcast may contain a machine to continue from (see FedTM).
 void restart_from_broadcast(const State& broadcast, size_t specialist, const ClauseLayout& layout,
                             TsetlinMachine* machine) {
   if (!broadcast.has(clauses_name(specialist))) return;
@@ -101,7 +101,7 @@ void restart_from_broadcast(const State& broadcast, size_t specialist, const Cla
   machine->restart_from(clauses.actions, clauses.weights);
 }
 
-// The clauses of these classes, as they are sent: reduced.
+// The clauses of these classes as they are sent: reduced.
 WeightedClauses clauses_of(const TsetlinMachine& machine, const ClauseLayout& layout,
                            const std::vector<uint16_t>& classes) {
   const size_t clauses = machine.options().clauses;
@@ -117,14 +117,14 @@ WeightedClauses clauses_of(const TsetlinMachine& machine, const ClauseLayout& la
   return sent;
 }
 
-// The lowest class that is not among these, ascending ones.
+// The lowest class that is not in `classes`, which ascend.
 uint16_t first_unseen(const std::vector<uint16_t>& classes) {
   uint16_t label = 0;
   while (label < classes.size() && classes[label] == label) ++label;
   return label;
 }
 
-// Where fewer clauses are not empty, empty ones fill up.
+// Padded with empty clauses to `count`.
 WeightedClauses familiar_clauses(const TsetlinMachine& machine, const ClauseLayout& layout, uint16_t unseen,
                                  size_t count) {
   const WeightedClauses all = clauses_of(machine, layout, {unseen});
@@ -138,7 +138,7 @@ WeightedClauses familiar_clauses(const TsetlinMachine& machine, const ClauseLayo
   return familiar;
 }
 
-// The mean over the images of the weights that fire together.
+// The mean over the images of the sum of the firing clauses' weights.
 float mean_sum(const WeightedClauses& clauses, const PatchShape& shape, const BitImages& images) {
   TsetlinMember member;
   member.shape = shape;
@@ -163,14 +163,15 @@ void clip_votes(int32_t most_votes, int32_t threshold, ClassBank* bank) {
   }
 }
 
+// Drops the empty clauses that padded the message.
 FamiliarClauses read_familiar(const State& message, size_t specialist, const ClauseLayout& layout,
                               size_t count, int32_t most_votes) {
   const auto [actions, weights] = read_clauses(layout, count, familiar_name(specialist), message);
   const std::string mean_name = familiar_mean_name(specialist);
   FamiliarClauses familiar{{}, message.values<float>(mean_name, {1})[0]};
-  const float most = static_cast<float>(count) * static_cast<float>(kMaximumWeight);
-  if (!(familiar.mean >= 0 && familiar.mean <= most))
-    throw input_error("tensor '{}': expected a number from 0 to {}", mean_name, most);
+  const float max = static_cast<float>(count) * static_cast<float>(kMaximumWeight);
+  if (!(familiar.mean >= 0 && familiar.mean <= max))
+    throw input_error("tensor '{}': expected a number from 0 to {}", mean_name, max);
   familiar.clauses.actions = BitMatrix(count, layout.literals());
   for (size_t i = 0; i < count; ++i) {
     if (is_empty(actions, i)) continue;
@@ -211,7 +212,8 @@ class TsetlinClient : public ClientHalf {
     TsetlinMachine machine(spec.options, spec.shape(samples), samples.class_count());
     const ClauseLayout layout = clause_layout(machine.shape(), spec.booleanizer);
     restart_from_broadcast(broadcast, index, layout, &machine);
-    const RandomStream random = context.random.substream(index);
+    const RandomStream random =
+        context.random.substream(index);  // a stream per specialist, a substream per epoch
     const double share = 1.0 / static_cast<double>(recipe.specialists.size() * recipe.epochs);
     for (uint32_t epoch = 0; epoch < recipe.epochs; ++epoch) {
       machine.train_epoch(images, samples.labels, random.substream(epoch), context.stop);
@@ -285,6 +287,8 @@ std::unique_ptr<ClientHalf> make_tsetlin_client(const TsetlinRecipe& recipe) {
   return std::make_unique<TsetlinClient>(recipe);
 }
 
+// Untrusted: every size follows from the recipe and the number of classes, every value is checked. Limits of
+// the recipe (most_samples, most_votes) are applied here, so that no server sees more.
 TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
   TsetlinUpload upload;
   upload.classes = message.values<uint16_t>("classes", {State::kAny});
@@ -293,7 +297,7 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
   for (size_t i = 0; i < held; ++i) {
     if (upload.classes[i] >= recipe.prototype.class_count() ||
         (i > 0 && upload.classes[i] <= upload.classes[i - 1])) {
-      throw input_error("tensor 'classes': expected ascending numbers below {}",
+      throw input_error("tensor 'classes': expected ascending labels below {}",
                         recipe.prototype.class_count());
     }
     if (upload.samples[i] == 0)
@@ -307,11 +311,11 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
         clause_layout(recipe.specialists[s].shape(recipe.prototype), recipe.specialists[s].booleanizer);
     const auto [actions, weights] = read_clauses(layout, held * clauses, clauses_name(s), message);
     const auto calibration = message.values<float>(calibration_name(s), {held, 3});
-    // No clauses have larger sums; larger ones could make a model of numbers that are not finite.
-    const float most = static_cast<float>(clauses) * static_cast<float>(kMaximumWeight);
+    // No sum of these clauses can be larger; larger values could make a model that is not finite.
+    const float max = static_cast<float>(clauses) * static_cast<float>(kMaximumWeight);
     if (!std::all_of(calibration.begin(), calibration.end(),
-                     [most](float mean) { return std::fabs(mean) <= most; })) {
-      throw input_error("tensor '{}': expected finite numbers within ±{}", calibration_name(s), most);
+                     [max](float mean) { return std::fabs(mean) <= max; })) {
+      throw input_error("tensor '{}': expected finite values within ±{}", calibration_name(s), max);
     }
     std::vector<ClassBank>& banks = upload.banks.emplace_back(held);
     for (size_t i = 0; i < held; ++i) {

@@ -12,26 +12,25 @@
 
 namespace bitfed {
 
-// The client half that all Tsetlin methods share: train every specialist for some epochs, from the
-// broadcast's model where there is one, and upload what the machines learned of the classes that this
-// client has seen, its clauses reduced to the literals that matter. Because it is one half, the one-shot
-// methods can be compared on the same uploads.
+// The client half of all Tsetlin methods: trains every specialist for some epochs, starting from the
+// broadcast's model if there is one, and uploads the reduced clauses of the classes that this client has
+// seen. Because the one-shot methods share it, they can be compared on the same uploads.
 
-// What one specialist learned of one class.
+// What one specialist learned about one class.
 struct ClassBank {
-  BitMatrix actions;             // a row a clause
+  BitMatrix actions;             // a row per clause
   std::vector<int32_t> weights;  // at least 1; even clauses vote for, odd ones against
   float positive_mean = 0;       // mean class sum, unclamped, over the client's samples of the class
   float negative_mean = 0;       // and over its other samples; 0 where it has none
-  float hardest_mean = 0;        // and over those of the class that it tells apart worst
+  float hardest_mean = 0;        // and over those of the class that is hardest to distinguish from this one
 };
 
-// A class that the client has never seen is taught by negatives alone: the clauses against it come to fire
-// for whatever is like the client's samples. Some of these, none of them empty, the heaviest first; no
-// clauses at all where the client has seen every class.
+// A class that the client has never seen is trained on negatives only: the clauses against it learn to fire
+// for samples similar to the client's own. These are some of them, not empty, the heaviest first; none where
+// the client has seen every class.
 struct FamiliarClauses {
   WeightedClauses clauses;
-  float mean = 0;  // of the weights that fire together, over the client's samples
+  float mean = 0;  // of the sum of the firing clauses' weights over the client's samples
 };
 
 // One client's upload, checked. banks[specialist][i] belongs to classes[i].
@@ -49,11 +48,10 @@ struct TsetlinRecipe {
   Dataset prototype;  // no samples
   uint32_t epochs = 30;
   bool sends_familiar = false;  // uploads carry FamiliarClauses
-  // How far a server trusts a client: a clause votes with this weight at most, and then no machine tells
-  // classes apart by less than T, whatever it claims, so that nobody's votes are blown up; 0: it believes
-  // all.
+  // How far a server trusts a client: upper limit of a clause's weight. With a limit, the reported class
+  // means are also kept at least T apart, so that no client's votes are scaled up. 0: no limit.
   int32_t most_votes = 0;
-  uint32_t most_samples = UINT32_MAX;  // of a class
+  uint32_t most_samples = UINT32_MAX;  // upper limit per class
 };
 
 // Reads [model], [data], [client], and of [federation] most_votes and most_samples.
@@ -61,7 +59,7 @@ TsetlinRecipe read_tsetlin_recipe(const MethodContext& context);
 
 std::unique_ptr<ClientHalf> make_tsetlin_client(const TsetlinRecipe& recipe);
 
-// How far a client's n samples of a class are believed.
+// The weight of a client with n samples of a class: n / (n + 100).
 inline double trust_of(uint64_t samples) {
   return static_cast<double>(samples) / (static_cast<double>(samples) + 100);
 }
@@ -70,15 +68,14 @@ inline double trust_of(uint64_t samples) {
 inline constexpr const char* kTsetlinClientKey = "tsetlin-3";
 inline constexpr const char* kFamiliarClientKey = "tsetlin-3-familiar";
 
-// Clauses of one polarity (0: the even ones, for the class) that are not empty, heaviest first, the lower one
-// among equals.
+// Nonempty clauses of one polarity (0: even clauses, for the class), heaviest first; the lower index on ties.
 std::vector<size_t> by_weight(const BitMatrix& actions, const std::vector<int32_t>& weights, size_t polarity);
 
 // The tensor that holds a specialist's clauses, in uploads and broadcasts.
 std::string clauses_name(size_t specialist);
 
-// An upload of all classes as the FedTMOS paper counts it: per clause four bytes for the weight, and a bit
-// for each literal in whole words of four bytes. To compare what is really sent with.
+// The size of an upload of all classes as counted in the FedTMOS paper: per clause four bytes for the weight,
+// and a bit per literal in whole words of four bytes. For comparison with the bytes that are really sent.
 uint64_t raw_upload_bytes(const TsetlinRecipe& recipe);
 
 // The upload in a client's message, or an input_error for anything that does not fit the recipe.

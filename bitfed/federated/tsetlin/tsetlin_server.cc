@@ -45,6 +45,7 @@ class OneShotServer : public ServerHalf {
 
   std::unique_ptr<Model> model() const override { return std::make_unique<TsetlinModel>(*model_); }
 
+  // Uploads of the current round are not saved: the federation stores and replays them.
   State save() const override {
     State state = model_ != nullptr ? model_->state() : State();
     add_booleanizers(recipe_, &state);
@@ -57,7 +58,7 @@ class OneShotServer : public ServerHalf {
     fit_ = BooleanizerFit(recipe_);
     notes_.clear();
     for (const nlohmann::json& note : parse_json(saved.text("notes"), saved.source())) {
-      if (!note.is_string()) throw input_error("{}: metadata 'notes': expected texts", saved.source());
+      if (!note.is_string()) throw input_error("{}: metadata 'notes': expected strings", saved.source());
       notes_.push_back(note.get<std::string>());
     }
     if (!saved.tensors().empty()) model_ = tsetlin_model_from_state(saved, saved.source());
@@ -93,18 +94,18 @@ class OneShotMethod : public Method {
   Fuse fuse_;
 };
 
-// The span of the sums, from the least mean over a class's samples or the others to the largest; a class
-// that is not held has the sum 0. It says nothing of such a class and yet 0 may be the best of a sample's
-// sums, so a machine counts by the part of the classes that it holds.
+// The span of the mean sums (over a class's samples and over the others), from the smallest to the largest. A
+// class that the machine does not hold has the sum 0, which carries no information but may be the largest of
+// a sample's sums, so the machine is scaled down by the fraction of the classes that it holds.
 float training_scale(std::span<const ClassBank> banks, size_t classes) {
-  float least = 0;
-  float most = 0;
+  float min = 0;
+  float max = 0;
   for (const ClassBank& bank : banks) {
-    least = std::min({least, bank.positive_mean, bank.negative_mean});
-    most = std::max({most, bank.positive_mean, bank.negative_mean});
+    min = std::min({min, bank.positive_mean, bank.negative_mean});
+    max = std::max({max, bank.positive_mean, bank.negative_mean});
   }
   const auto held = static_cast<float>(std::max<size_t>(banks.size(), 1));
-  return std::max(1.0f, most - least) * static_cast<float>(classes) / held;
+  return std::max(1.0f, max - min) * static_cast<float>(classes) / held;
 }
 
 }  // namespace
@@ -148,24 +149,24 @@ void place_bank(const ClassBank& bank, size_t label, TsetlinMember* member) {
   }
 }
 
-std::vector<double> read_budget(const Config& method, size_t specialists, double least) {
-  constexpr double kMost = 1000;
-  if (specialists == 1) return {method.number("server_models", 3, least, kMost)};
+std::vector<double> read_budget(const Config& method, size_t specialists, double min) {
+  constexpr double kMax = 1000;
+  if (specialists == 1) return {method.number("server_models", 3, min, kMax)};
   const std::vector<double> budget =
-      method.numbers("server_models", std::vector<double>(specialists, 3), least, kMost);
+      method.numbers("server_models", std::vector<double>(specialists, 3), min, kMax);
   if (budget.size() != specialists) {
-    throw input_error("{}: found {} numbers, expected one for each of the {} machines",
+    throw input_error("{}: found {} values, expected one for each of the {} machines",
                       method.where("server_models"), budget.size(), specialists);
   }
   return budget;
 }
 
 std::unique_ptr<Method> make_one_shot_method(const MethodContext& context, Fuse fuse) {
-  // One recipe serves to compare the one-shot methods: each leaves the others' keys alone.
+  // One recipe can compare the one-shot methods: each ignores the keys of the others.
   const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions",
                                          "normalise"};
   context.recipe.section("method").permit(keys);
-  // And one client's upload serves them all, whether they read its familiar clauses or not.
+  // And all of them use the same uploads, whether they read the familiar clauses or not.
   TsetlinRecipe recipe = read_tsetlin_recipe(context);
   recipe.sends_familiar = true;
   return std::make_unique<OneShotMethod>(std::move(recipe), std::move(fuse));

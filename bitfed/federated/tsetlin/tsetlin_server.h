@@ -13,33 +13,33 @@
 
 namespace bitfed {
 
-// What the servers of the Tsetlin methods have in common.
+// The common part of the servers of the Tsetlin methods.
 
-// How a composite's sums are made comparable. The FedTMOS paper adds up s_m(x), the sums themselves, each
-// machine's divided by their span over the input; it clamps to ±T for training alone. The library under the
-// authors' code clamps when it predicts too, and the code's input is the whole test set. The sums of machines
-// that have learned their classes exceed T, and clamped they tie.
+// How the sums of a composite's machines are made comparable. The FedTMOS paper adds the sums s_m(x) of the
+// machines, each divided by its span over the input; it clamps to ±T only in training. The library used by
+// the authors' code also clamps in prediction, and the code's input is the whole test set. The sums of
+// well-trained machines exceed T, so that clamped sums tie.
 enum class Normalise {
   kTraining,  // the sums, divided by their span over the clients' training samples
   kFixed,     // the sums, divided by T
-  kBatch,     // as the authors' code does
+  kBatch,     // as in the authors' code
 };
 Normalise read_normalise(const Config& method, const char* fallback);
 
-// `banks`: what the member holds, a bank a class, with its mean sums.
+// `banks`: the banks of the member, one per class, with their mean sums.
 void normalise_sums(Normalise how, std::span<const ClassBank> banks, TsetlinMember* member);
 
 // A member without clauses for one specialist: clamped to ±T, scaled by T.
 TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_t clauses);
 
-// Copies a bank into the rows of one class: its clauses with their polarity's sign.
+// Copies a bank into the rows of one class; weights get the sign of their polarity.
 void place_bank(const ClassBank& bank, size_t label, TsetlinMember* member);
 
-// Reads server_models (phi, the size of the result in machines of the clients' size): a number from `least`
-// on, or one for each specialist.
-std::vector<double> read_budget(const Config& method, size_t specialists, double least);
+// Reads server_models (phi, the size of the result in units of a client's machine): a number of at least
+// `min`, or an array with one per specialist.
+std::vector<double> read_budget(const Config& method, size_t specialists, double min);
 
-// A method of one round: it collects the uploads, then fuses them all at once.
+// A one-shot method: collects all uploads, then fuses them.
 using Uploads = std::map<uint32_t, TsetlinUpload>;  // by client
 struct Fused {
   std::vector<TsetlinMember> members;

@@ -6,10 +6,10 @@
 namespace bitfed {
 namespace {
 
-// The largest factor with which no sum of `depth` numbers times ±1 leaves 32 bits, and no number 16.
-float fixed_point_factor(float largest, size_t depth) {
-  const size_t most = std::min<size_t>(INT16_MAX, INT32_MAX / depth);
-  return static_cast<float>(most) / largest;
+// The largest factor with which values up to max_abs fit 16 bits, and sums of `depth` of them 32.
+float fixed_point_factor(float max_abs, size_t depth) {
+  const size_t max = std::min<size_t>(INT16_MAX, INT32_MAX / depth);
+  return static_cast<float>(max) / max_abs;
 }
 
 }  // namespace
@@ -17,23 +17,21 @@ float fixed_point_factor(float largest, size_t depth) {
 BinaryConvolution::BinaryConvolution(size_t batch, const ImageShape& input, size_t channels,
                                      const RotatedOptions& options, const std::string& name,
                                      const ConvolutionKernel& kernel)
-    : Layer(batch, {kernel.steps(input.height), kernel.steps(input.width), channels, 0},
-            GradientPlace::kOutput),
+    : AddingLayer(batch, {kernel.steps(input.height), kernel.steps(input.width), channels, 0},
+                  GradientPlace::kOutput),
       input_(input),
       kernel_(kernel),
       rotated_(channels, kernel.taps() * input.channels, options, name),
-      filters_(kernel, input.channels, channels),
+      filters_(kernel, input, channels),
       gradient_(channels, kernel.taps() * input.channels),
       tail_(4 * channels),
-      places_(patch_places(batch, ImageShape{input.height, input.width, filters_.pixel_words(), 1}, kernel)),
+      offsets_(patch_offsets(
+          batch, ImageShape{input.height, input.width, filters_.pixel_words(), input.border}, kernel)),
       products_(make_sign_products(batch, input, output_.shape(), kernel)) {
-  assert(input.border == 1 && input.channels % kLanes == 0 && channels % kLanes == 0);
+  assert(input.channels % kLanes == 0 && channels % kLanes == 0);
   const ImageShape& out = output_.shape();
-  for (size_t i = 0; i < batch * out.pixels(); ++i) {
-    const size_t y = i / out.width % out.height * kernel.stride;
-    const size_t x = i % out.width * kernel.stride;
-    cases_.push_back(SignFilters::case_of(y, x, input.height, input.width));
-  }
+  for (size_t i = 0; i < batch * out.pixels(); ++i)
+    cases_.push_back(filters_.case_of(i / out.width % out.height, i % out.width));
 }
 
 void BinaryConvolution::forward(const Images& input, size_t images, Pass pass) {
@@ -42,7 +40,7 @@ void BinaryConvolution::forward(const Images& input, size_t images, Pass pass) {
   if (pass == Pass::kTraining) products_->take_weights(signs);
   const size_t pixels = images * output_.shape().pixels();
   binary_kernels().sign_sums(
-      filters_.patches(input.words(), input.row_words(), places_.data(), cases_.data(), pixels / 4),
+      filters_.patches(input.words(), input.row_words(), offsets_.data(), cases_.data(), pixels / 4),
       output_.data());
   if (pixels % 4 != 0) sum_tail(input, pixels);
 }
@@ -50,38 +48,49 @@ void BinaryConvolution::forward(const Images& input, size_t images, Pass pass) {
 // The last pixels, fewer than four.
 void BinaryConvolution::sum_tail(const Images& input, size_t pixels) {
   const size_t first = pixels / 4 * 4;
-  uint32_t places[4];
+  uint32_t offsets[4];
   uint8_t cases[4];
   for (size_t i = 0; i < 4; ++i) {
     const size_t pixel = std::min(first + i, pixels - 1);
-    places[i] = places_[pixel];
+    offsets[i] = offsets_[pixel];
     cases[i] = cases_[pixel];
   }
-  binary_kernels().sign_sums(filters_.patches(input.words(), input.row_words(), places, cases, 1),
+  binary_kernels().sign_sums(filters_.patches(input.words(), input.row_words(), offsets, cases, 1),
                              tail_.data());
   const size_t channels = output_.shape().channels;
   std::copy_n(tail_.data(), (pixels - first) * channels, output_.data() + first * channels);
 }
 
-void BinaryConvolution::go_back(const Images& input, size_t images, bool adds, Images* gradient) {
+void BinaryConvolution::backward(const Images& input, size_t images, Images* input_gradient) {
+  differentiate(input, images, false, input_gradient);
+}
+
+void BinaryConvolution::backward_adding(const Images& input, size_t images, const Images& other,
+                                        Images* input_gradient) {
+  if (&other != input_gradient)
+    std::copy_n(other.data(), images * input_gradient->shape().image_floats(), input_gradient->data());
+  differentiate(input, images, true, input_gradient);
+}
+
+void BinaryConvolution::differentiate(const Images& input, size_t images, bool adds, Images* gradient) {
   const ImageShape& out = output_.shape();
   const size_t count = images * out.image_floats();
   const size_t depth = std::max(images * out.pixels(), kernel_.taps() * out.channels);
-  const std::optional<float> known = output_gradient().take_largest();
-  const float largest = known ? *known : neural_kernels().largest_magnitude(output_gradient().data(), count);
-  if (!(largest > 0)) {
-    // 0: there is none. Not a number: none that integers could carry, and nobody must take it for one.
-    std::fill_n(gradient_.row(0), gradient_.values.size(), largest);
-    if (gradient != nullptr && !(adds && largest == 0))
-      std::fill_n(gradient->data(), images * input_.pixels() * input_.channels, largest);
+  const std::optional<float> known = output_gradient().take_max_abs();
+  const float max_abs = known ? *known : neural_kernels().largest_magnitude(output_gradient().data(), count);
+  if (!(max_abs > 0)) {
+    // All gradients are 0, or one is not finite, which integers cannot express: all become not a number.
+    std::fill_n(gradient_.row(0), gradient_.values.size(), max_abs);
+    if (gradient != nullptr && !(adds && max_abs == 0))
+      std::fill_n(gradient->data(), images * input_.pixels() * input_.channels, max_abs);
   } else {
-    const float factor = fixed_point_factor(largest, depth);
-    products_->go_back(output_gradient(), input, images, factor, &gradient_, gradient, adds);
+    const float factor = fixed_point_factor(max_abs, depth);
+    products_->backward(output_gradient(), input, images, factor, &gradient_, gradient, adds);
   }
   rotated_.backward(gradient_);
 }
 
-std::vector<std::vector<float>> BinaryConvolution::deployed() {
+std::vector<std::vector<float>> BinaryConvolution::own_deployed() {
   const Matrix& signs = rotated_.forward();
   std::vector<float> by_input;
   for (size_t i = 0; i < signs.columns; ++i) {
@@ -114,9 +123,9 @@ void BinaryWeightConvolution::backward(const Images& input, size_t images, Image
   pass_weight_gradient();
 }
 
-void BinaryWeightConvolution::backward_beside(const Images& input, size_t images, const Images& beside,
+void BinaryWeightConvolution::backward_adding(const Images& input, size_t images, const Images& other,
                                               Images* input_gradient) {
-  Convolution::backward_beside(input, images, beside, input_gradient);
+  Convolution::backward_adding(input, images, other, input_gradient);
   pass_weight_gradient();
 }
 
@@ -127,9 +136,9 @@ void BinaryWeightConvolution::pass_weight_gradient() {
   rotated_.backward(gradient_);
 }
 
-std::vector<std::vector<float>> BinaryWeightConvolution::deployed() {
+std::vector<std::vector<float>> BinaryWeightConvolution::own_deployed() {
   take_signs();
-  return {weights().numbers()};
+  return {weights().to_vector()};
 }
 
 }  // namespace bitfed

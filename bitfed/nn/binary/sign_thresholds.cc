@@ -8,7 +8,7 @@
 namespace bitfed {
 namespace {
 
-// Floats in their order as whole numbers, and back.
+// Maps floats to integers of the same order, and back.
 int64_t rank_of(float value) {
   int32_t bits = 0;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -22,17 +22,18 @@ float float_of(int64_t rank) {
   return value;
 }
 
-// As layers compute it: two roundings.
+// As the layers compute it, with two roundings.
 bool reaches(float sum, float factor, float offset, float mean) {
   const float product = sum * std::fabs(factor);
   const float x = product + offset;
   return std::clamp(x, -1.0f, 1.0f) >= mean;
 }
 
-// The least number from `least` on that `holds`, which all above it do, too; `end` if none below it does.
+// The smallest value from `min` on for which `holds`; `end` if there is none below it. It holds for all
+// above.
 template <typename Holds>
-int64_t first_that(int64_t least, int64_t end, Holds holds) {
-  int64_t off = least - 1;
+int64_t first_that(int64_t min, int64_t end, Holds holds) {
+  int64_t off = min - 1;
   int64_t on = end;
   while (on - off > 1) {
     const int64_t middle = off + (on - off) / 2;
@@ -43,13 +44,13 @@ int64_t first_that(int64_t least, int64_t end, Holds holds) {
 
 }  // namespace
 
-std::vector<int32_t> whole_thresholds(const FoldedNorm& norm, float mean, int32_t most) {
+std::vector<int32_t> whole_thresholds(const FoldedNorm& norm, float mean, int32_t max) {
   std::vector<int32_t> thresholds;
   for (size_t i = 0; i < norm.factor.size(); ++i) {
     const auto on = [&](int64_t sum) {
       return reaches(static_cast<float>(sum), norm.factor[i], norm.offset[i], mean);
     };
-    thresholds.push_back(static_cast<int32_t>(first_that(-int64_t{most}, int64_t{most} + 1, on)));
+    thresholds.push_back(static_cast<int32_t>(first_that(-int64_t{max}, int64_t{max} + 1, on)));
   }
   return thresholds;
 }

@@ -1,7 +1,6 @@
 #include "bitfed/nn/kernels/kernels.h"
 
 #include <cassert>
-#include <string_view>
 
 #include "bitfed/bits/kernels.h"
 #include "bitfed/nn/kernels/isa/units.h"
@@ -9,27 +8,35 @@
 namespace bitfed {
 namespace {
 
-const NeuralKernels& table_named(std::string_view name) {
+// Of the instruction sets that this build has units for.
+const NeuralKernels& table_for(InstructionSet instruction_set) {
+  switch (instruction_set) {
 #if defined(__x86_64__)
-  if (name == "avx512" || name == "amx") return isa::avx512_neural_kernels();
-  if (name == "avx2") return isa::avx2_neural_kernels();
+    case InstructionSet::kAmx:
+    case InstructionSet::kAvx512:
+      return isa::avx512_neural_kernels();
+    case InstructionSet::kAvx2:
+      return isa::avx2_neural_kernels();
 #elif defined(__aarch64__)
-  if (name == "neon") return isa::neon_neural_kernels();
+    case InstructionSet::kNeon:
+      return isa::neon_neural_kernels();
 #endif
-  assert(name == "scalar");
-  return isa::scalar_neural_kernels();
+    default:
+      assert(instruction_set == InstructionSet::kScalar);
+      return isa::scalar_neural_kernels();
+  }
 }
 
 }  // namespace
 
 const NeuralKernels& neural_kernels() {
-  return table_named(kernels().name);
+  return table_for(kernels().instruction_set);
 }
 
 std::vector<const NeuralKernels*> supported_neural_kernels() {
   std::vector<const NeuralKernels*> tables;
   for (const Kernels* level : supported_kernels()) {
-    const NeuralKernels& table = table_named(level->name);
+    const NeuralKernels& table = table_for(level->instruction_set);
     if (tables.empty() || tables.back() != &table) tables.push_back(&table);
   }
   return tables;
@@ -37,7 +44,7 @@ std::vector<const NeuralKernels*> supported_neural_kernels() {
 
 const TileKernels* tile_kernels() {
 #if defined(__x86_64__)
-  if (kernels().name == std::string_view("amx")) return &isa::amx_tile_kernels();
+  if (kernels().instruction_set == InstructionSet::kAmx) return &isa::amx_tile_kernels();
 #endif
   return nullptr;
 }

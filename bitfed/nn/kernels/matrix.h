@@ -9,7 +9,7 @@
 
 namespace bitfed {
 
-// Numbers aligned for the kernels, as many as fill whole lanes; zeros at first.
+// An array aligned for the kernels, its size padded to kLanes; zeros at first.
 template <typename Number>
 class Aligned {
  public:
@@ -48,7 +48,7 @@ class Aligned {
 using Floats = Aligned<float>;
 using Shorts = Aligned<int16_t>;
 
-// Rows of floats, each padded to whole lanes.
+// Rows of floats, each padded to kLanes.
 struct Matrix {
   Matrix() = default;
   Matrix(size_t row_count, size_t column_count)

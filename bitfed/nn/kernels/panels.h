@@ -5,8 +5,8 @@
 
 namespace bitfed {
 
-// Products take their right side in panels of so many columns, the rows of each one behind the other: the
-// rows of a whole wide one are a power of two apart, and crowd into a few of the cache's sets.
+// Products take their right side in panels of this many columns, the rows of a panel contiguous: the rows of
+// a wide matrix are a power of two apart, and fall into a few of the cache's sets.
 inline constexpr size_t kPanelColumns = 64;
 
 struct Panel {
@@ -20,7 +20,7 @@ void for_each_panel(size_t columns, const Work& work) {
     work(Panel{first, std::min(kPanelColumns, columns - first)});
 }
 
-// Of rows of `columns` numbers each; in `to`, unless they are a panel already.
+// The panel of `rows` rows of `columns` values, copied to `to`; or `from`, if its rows are the panel.
 template <typename Number>
 const Number* copy_panel(const Number* from, size_t rows, size_t columns, const Panel& panel, Number* to) {
   if (panel.width == columns) return from;

@@ -11,14 +11,14 @@ class BatchNorm : public Layer {
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
-  std::vector<Parameter*> parameters() override { return norm_.all(); }
-  void start(RandomStream /*random*/) override { norm_.start(); }
 
  private:
+  std::vector<Parameter*> own_parameters() override { return norm_.all(); }
+  void on_initialise(RandomStream /*random*/) override { norm_.initialise(); }
   Activation activation_;
   NormParameters norm_;
-  Floats batch_mean_, batch_variance_, inverse_deviation_;
-  Floats factor_, offset_;  // of prediction
+  Floats batch_mean_, batch_variance_, inverse_std_;
+  Floats factor_, offset_;  // in prediction
 };
 
 }  // namespace bitfed

@@ -8,7 +8,7 @@
 namespace bitfed {
 
 Border::Border(size_t batch, const ImageShape& input, size_t border)
-    : Layer(batch, input.with_border(border)) {
+    : AddingLayer(batch, input.with_border(border)) {
   assert(input.border == 0);
 }
 
@@ -21,13 +21,14 @@ void Border::forward(const Images& input, size_t images, Pass /*pass*/) {
 }
 
 void Border::backward(const Images& /*input*/, size_t images, Images* input_gradient) {
+  if (input_gradient == nullptr) return;
   std::copy_n(output_gradient().data(), images * input_gradient->shape().image_floats(),
               input_gradient->data());
 }
 
-void Border::backward_beside(const Images& /*input*/, size_t images, const Images& beside,
+void Border::backward_adding(const Images& /*input*/, size_t images, const Images& other,
                              Images* input_gradient) {
-  neural_kernels().add(output_gradient().data(), beside.data(),
+  neural_kernels().add(output_gradient().data(), other.data(),
                        images * input_gradient->shape().image_floats(), input_gradient->data());
 }
 

@@ -4,14 +4,14 @@
 
 namespace bitfed {
 
-// The same images with a border of zeros about them, for a convolution behind a layer that has none.
-class Border : public Layer {
+// Puts a border of zeros about images: for a convolution after a layer whose output has none.
+class Border : public AddingLayer {
  public:
   Border(size_t batch, const ImageShape& input, size_t border);
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
-  void backward_beside(const Images& input, size_t images, const Images& beside,
+  void backward_adding(const Images& input, size_t images, const Images& other,
                        Images* input_gradient) override;
 };
 

@@ -10,32 +10,31 @@ namespace bitfed {
 
 Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels, const std::string& name,
                          const ConvolutionKernel& kernel)
-    : Layer(batch, shape_of_lanes(kernel.steps(input.height), kernel.steps(input.width), channels, 0),
-            GradientPlace::kOutput),
+    : AddingLayer(batch, padded_shape(kernel.steps(input.height), kernel.steps(input.width), channels, 0),
+                  GradientPlace::kOutput),
       input_(input),
       kernel_(kernel),
       weights_(name + ".weights", kernel.taps() * input.channels, channels, false,
                {input.channels, input.used_channels()}) {
-  assert(input.border == 1 && (kernel.side == 1 || kernel.side == 3));
-  pixels_ = patch_places(batch, input, kernel);
+  pixels_ = patch_offsets(batch, input, kernel);
   const size_t columns = kernel.side * input.channels;
   for (size_t i = 0; i < weights_.values.rows; ++i)
     inputs_.push_back(static_cast<uint32_t>(i / columns * input.row_floats() + i % columns));
   panel_ = Floats(kPanelColumns *
                   std::max({kernel.taps() * input.channels, kernel.taps() * output_.shape().channels,
                             chunk_images() * output_.shape().pixels()}));
-  if (input.channels % kLanes != 0) return;  // a first layer: nobody asks for its input's gradient
-  bordered_ = Images(batch, output_.shape().with_border(1));
+  if (input.channels % kLanes != 0) return;  // a first layer
+  bordered_ = Images(batch, output_.shape().with_border(kernel.gradient_border()));
   phases_ = convolution_phases(batch, input, bordered_.shape(), kernel);
   if (phases_.size() > 1)
     phase_pixels_ = Floats(batch * phases_[0].height * phases_[0].width * input.channels);
 }
 
-void Convolution::start(RandomStream random) {
+void Convolution::on_initialise(RandomStream random) {
   const double limit = 1 / std::sqrt(static_cast<double>(weights_.used_rows()));
-  std::vector<float> numbers(weights_.count());
-  for (float& number : numbers) number = static_cast<float>(limit * (2 * random.uniform() - 1));
-  weights_.assign(numbers);
+  std::vector<float> values(weights_.count());
+  for (float& value : values) value = static_cast<float>(limit * (2 * random.uniform() - 1));
+  weights_.assign(values);
 }
 
 void Convolution::forward(const Images& input, size_t images, Pass /*pass*/) {
@@ -55,7 +54,7 @@ size_t Convolution::chunk_images() const {
   return std::max<size_t>(1, kChunkFloats / output_.shape().image_floats());
 }
 
-void Convolution::weight_gradient(const Images& input, size_t images) {
+void Convolution::backward_to_weights(const Images& input, size_t images) {
   const size_t channels = output_.shape().channels;
   const size_t pixels = output_.shape().pixels();
   for (size_t first = 0; first < images; first += chunk_images()) {
@@ -71,7 +70,7 @@ void Convolution::weight_gradient(const Images& input, size_t images) {
   }
 }
 
-void Convolution::input_gradient(size_t images, bool adds, Images* gradient) {
+void Convolution::backward_to_input(size_t images, bool adds, Images* gradient) {
   const ImageShape& shape = output_.shape();
   for (size_t image = 0; image < images; ++image) {
     for (size_t y = 0; y < shape.height; ++y)
@@ -91,15 +90,15 @@ void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, b
   if (phase.pixels.empty()) {
     std::fill_n(to, pixels * in, 0.0f);
   } else {
-    // By output channel, the kernel upside down.
+    // Weights by output channel, the kernel's taps in reverse.
     for_each_panel(in, [&](const Panel& panel) {
-      float* turned = panel_.data();
+      float* transposed = panel_.data();
       for (const size_t row : phase.rows) {
         for (const size_t column : phase.columns) {
           const size_t tap = row * kernel_.side + column;
-          kernels.transpose(weights_.values.row(tap * in + panel.first), panel.width, out, turned,
+          kernels.transpose(weights_.values.row(tap * in + panel.first), panel.width, out, transposed,
                             panel.width);
-          turned += panel.width * out;
+          transposed += panel.width * out;
         }
       }
       kernels.multiply_gathered({bordered_.data(), phase.pixels.data(), nullptr, adds && phase.is_all(),
@@ -111,15 +110,15 @@ void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, b
 }
 
 void Convolution::backward(const Images& input, size_t images, Images* gradient) {
-  weight_gradient(input, images);
-  if (gradient != nullptr) input_gradient(images, false, gradient);
+  backward_to_weights(input, images);
+  if (gradient != nullptr) backward_to_input(images, false, gradient);
 }
 
-void Convolution::backward_beside(const Images& input, size_t images, const Images& beside,
-                                  Images* gradient) {
-  assert(&beside == gradient);
-  weight_gradient(input, images);
-  input_gradient(images, true, gradient);
+void Convolution::backward_adding(const Images& input, size_t images, const Images& other, Images* gradient) {
+  if (&other != gradient)
+    std::copy_n(other.data(), images * gradient->shape().image_floats(), gradient->data());
+  backward_to_weights(input, images);
+  backward_to_input(images, true, gradient);
 }
 
 }  // namespace bitfed

@@ -5,14 +5,14 @@
 namespace bitfed {
 namespace {
 
-// Where the pixels of `height` x `width` begin that lie `stride` apart, from (y, x) on; the border counts.
+// Pixels `stride` apart, from (y, x) on; the border's pixels count.
 struct Grid {
   size_t height, width;
   size_t stride;
   size_t y, x;
 };
 
-std::vector<uint32_t> places(size_t batch, const ImageShape& shape, const Grid& grid) {
+std::vector<uint32_t> offsets(size_t batch, const ImageShape& shape, const Grid& grid) {
   std::vector<uint32_t> result;
   result.reserve(batch * grid.height * grid.width);
   for (size_t image = 0; image < batch; ++image) {
@@ -27,22 +27,33 @@ std::vector<uint32_t> places(size_t batch, const ImageShape& shape, const Grid& 
   return result;
 }
 
-// Of a kernel's rows (or columns) those that bring a pixel of the phase to some output, the last first.
+// The kernel's rows (or columns) that bring a pixel of the phase to some output, the last first: tap t brings
+// input i to output (i + padding - t) / stride, if that is whole.
 std::vector<size_t> taps_of(const ConvolutionKernel& kernel, size_t phase) {
   std::vector<size_t> taps;
   for (size_t tap = kernel.side; tap-- > 0;) {
-    if ((phase + kernel.side / 2 + kernel.stride - tap % kernel.stride) % kernel.stride == 0)
-      taps.push_back(tap);
+    if ((phase + kernel.padding()) % kernel.stride == tap % kernel.stride) taps.push_back(tap);
   }
   return taps;
 }
 
+// Pixels of a phase along a side of `pixels`.
+size_t phase_pixels(size_t pixels, size_t phase, size_t stride) {
+  return phase < pixels ? (pixels - phase - 1) / stride + 1 : 0;
+}
+
+// Where the patch of the phase's first pixel begins in the output's gradient with its border.
+size_t first_output(const ConvolutionKernel& kernel, size_t phase, size_t last_tap, size_t border) {
+  return (border * kernel.stride + phase + kernel.padding() - last_tap) / kernel.stride;
+}
+
 }  // namespace
 
-std::vector<uint32_t> patch_places(size_t batch, const ImageShape& input, const ConvolutionKernel& kernel) {
-  const size_t first = input.border - kernel.side / 2;
-  return places(batch, input,
-                {kernel.steps(input.height), kernel.steps(input.width), kernel.stride, first, first});
+std::vector<uint32_t> patch_offsets(size_t batch, const ImageShape& input, const ConvolutionKernel& kernel) {
+  assert(kernel.side % 2 == 1 && input.border >= kernel.padding());
+  const size_t first = input.border - kernel.padding();
+  return offsets(batch, input,
+                 {kernel.steps(input.height), kernel.steps(input.width), kernel.stride, first, first});
 }
 
 void ConvolutionPhase::put(const float* pixel_gradients, size_t images, bool adds, Images* gradient) const {
@@ -65,17 +76,23 @@ void ConvolutionPhase::put(const float* pixel_gradients, size_t images, bool add
 std::vector<ConvolutionPhase> convolution_phases(size_t batch, const ImageShape& input,
                                                  const ImageShape& bordered_output,
                                                  const ConvolutionKernel& kernel) {
+  assert(bordered_output.border >= kernel.gradient_border());
+  const size_t border = bordered_output.border;
   std::vector<ConvolutionPhase> phases;
   for (size_t y = 0; y < kernel.stride; ++y) {
     for (size_t x = 0; x < kernel.stride; ++x) {
-      ConvolutionPhase phase{y, x, kernel.stride, 0, 0, taps_of(kernel, y), taps_of(kernel, x), {}};
-      if (y < input.height) phase.height = kernel.steps(input.height - y);
-      if (x < input.width) phase.width = kernel.steps(input.width - x);
+      ConvolutionPhase phase{y,
+                             x,
+                             kernel.stride,
+                             phase_pixels(input.height, y, kernel.stride),
+                             phase_pixels(input.width, x, kernel.stride),
+                             taps_of(kernel, y),
+                             taps_of(kernel, x),
+                             {}};
       if (!phase.rows.empty() && !phase.columns.empty()) {
-        // The output whose last tap meets the phase's first pixel, behind the border of one.
-        const size_t row = (kernel.stride + y + kernel.side / 2 - phase.rows[0]) / kernel.stride;
-        const size_t column = (kernel.stride + x + kernel.side / 2 - phase.columns[0]) / kernel.stride;
-        phase.pixels = places(batch, bordered_output, {phase.height, phase.width, 1, row, column});
+        phase.pixels = offsets(batch, bordered_output,
+                               {phase.height, phase.width, 1, first_output(kernel, y, phase.rows[0], border),
+                                first_output(kernel, x, phase.columns[0], border)});
       }
       phases.push_back(std::move(phase));
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <vector>
 
@@ -7,32 +8,43 @@
 
 namespace bitfed {
 
+// A square kernel. Padding is "same" (side / 2 zeros about the image: at stride 1 the output is as large as
+// the input), or "valid" (none).
 struct ConvolutionKernel {
-  size_t side = 3;  // 3, or 1: a pixel by itself
+  size_t side = 3;  // odd
   size_t stride = 1;
+  bool valid = false;
 
+  size_t padding() const { return valid ? 0 : side / 2; }
   size_t taps() const { return side * side; }
-  // Pixels of the output along a side of so many.
-  size_t steps(size_t pixels) const { return (pixels - 1) / stride + 1; }
+  // Pixels of the output along a side of `pixels`, which with the padding are at least `side`.
+  size_t steps(size_t pixels) const {
+    assert(pixels + 2 * padding() >= side);
+    return (pixels + 2 * padding() - side) / stride + 1;
+  }
+  // The border about the output's gradient that the backward pass reads.
+  size_t gradient_border() const { return side - 1 - padding(); }
 };
 
-// Where the patch of every pixel of a batch's output begins in its input, which has a border of one.
-std::vector<uint32_t> patch_places(size_t batch, const ImageShape& input, const ConvolutionKernel& kernel);
+// Offsets in the input where the patches of a batch's output pixels begin, image by image, row by row. The
+// input's border is at least the kernel's padding.
+std::vector<uint32_t> patch_offsets(size_t batch, const ImageShape& input, const ConvolutionKernel& kernel);
 
-// The way back: the input's pixels y, y + stride … of x, x + stride …, whose gradients are products with the
-// same taps of the kernel. Of stride 1 there is one phase, all pixels.
+// A part of the backward pass: the input's pixels y, y + stride … of x, x + stride …, whose gradients are
+// products with the same taps of the kernel. At stride 1 there is one phase, all pixels.
 struct ConvolutionPhase {
   size_t y, x;
   size_t stride;
   size_t height, width;
-  std::vector<size_t> rows, columns;  // of the kernel, the last first
-  std::vector<uint32_t> pixels;  // where the patch of every pixel begins in the output with a border of one
+  std::vector<size_t> rows, columns;  // of the kernel, the last first; none: these pixels get no gradient
+  std::vector<uint32_t> pixels;  // offsets of every pixel's patch in the output's gradient with its border
 
   bool is_all() const { return stride == 1; }
-  // From the phase's pixels, one after the other, to where they stand in the input's gradient; or adds them.
+  // Copies (or adds) the phase's pixels, contiguous, to where they lie in the input's gradient.
   void put(const float* pixel_gradients, size_t images, bool adds, Images* gradient) const;
 };
 
+// The phases of stride x stride; `bordered_output` has a border of at least kernel.gradient_border().
 std::vector<ConvolutionPhase> convolution_phases(size_t batch, const ImageShape& input,
                                                  const ImageShape& bordered_output,
                                                  const ConvolutionKernel& kernel);

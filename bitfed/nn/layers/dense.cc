@@ -6,7 +6,7 @@
 namespace bitfed {
 
 Dense::Dense(size_t batch, const ImageShape& input, size_t units, const std::string& name, Bias bias)
-    : Layer(batch, {1, 1, padded(units), 0}),
+    : Layer(batch, padded_shape(1, 1, units, 0)),
       inputs_(input.image_floats()),
       units_(units),
       has_bias_(bias),
@@ -14,19 +14,19 @@ Dense::Dense(size_t batch, const ImageShape& input, size_t units, const std::str
                {input.channels, input.used_channels()}),
       bias_(name + ".bias", 1, units),
       transposed_(padded(units), input.image_floats()) {
-  assert(input.border == 0 && inputs_ % kLanes == 0);
+  assert(input.border == 0);
 }
 
-std::vector<Parameter*> Dense::parameters() {
+std::vector<Parameter*> Dense::own_parameters() {
   if (has_bias_ == Bias::kNone) return {&weights_};
   return {&weights_, &bias_};
 }
 
-void Dense::start(RandomStream random) {
+void Dense::on_initialise(RandomStream random) {
   const double limit = 1 / std::sqrt(static_cast<double>(weights_.used_rows()));
-  std::vector<float> numbers(weights_.count());
-  for (float& number : numbers) number = static_cast<float>(limit * (2 * random.uniform() - 1));
-  weights_.assign(numbers);
+  std::vector<float> values(weights_.count());
+  for (float& value : values) value = static_cast<float>(limit * (2 * random.uniform() - 1));
+  weights_.assign(values);
   if (has_bias_ == Bias::kNone) return;
   for (size_t unit = 0; unit < units_; ++unit)
     bias_.values.row(0)[unit] = static_cast<float>(limit * (2 * random.uniform() - 1));
@@ -57,6 +57,7 @@ void Dense::backward(const Images& input, size_t images, Images* input_gradient)
                     weights_.gradient.values.data(), stride, inputs_, stride, images});
   if (has_bias_ == Bias::kLearned) bias_gradient(images);
   if (input_gradient == nullptr) return;
+  assert(inputs_ % kLanes == 0);
   kernels.transpose(weights_.values.values.data(), inputs_, stride, transposed_.values.data(),
                     transposed_.stride);
   kernels.multiply({output_gradient().data(), stride, 1, transposed_.values.data(), transposed_.stride,

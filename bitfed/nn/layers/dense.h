@@ -6,19 +6,21 @@ namespace bitfed {
 
 enum class Bias { kNone, kLearned };
 
-// All inputs of an image to each of `units` outputs. The weights stand by input, then output; the outputs'
-// places are padded to whole lanes.
+// Every input of an image to each of `units` outputs: one pixel of `units` channels, padded to kLanes.
+// Weights are stored by input (row, column, channel of the image), then output; those of padding stay 0.
 class Dense : public Layer {
  public:
+  // The input has no border. Its channels are padded to kLanes, unless its gradient is never asked for (a
+  // first layer).
   Dense(size_t batch, const ImageShape& input, size_t units, const std::string& name,
         Bias bias = Bias::kNone);
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
-  std::vector<Parameter*> parameters() override;
-  void start(RandomStream random) override;
 
  private:
+  std::vector<Parameter*> own_parameters() override;
+  void on_initialise(RandomStream random) override;
   void bias_gradient(size_t images);
 
   size_t inputs_;

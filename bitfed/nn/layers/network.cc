@@ -6,8 +6,8 @@
 
 namespace bitfed {
 
-void Network::start(const RandomStream& random) {
-  layers_.start(random);
+void Network::initialise(const RandomStream& random) {
+  layers_.initialise(random);
   parameters_ = layers_.parameters();
   loss_sums_.resize(batch());
   loss_margins_.resize(batch());

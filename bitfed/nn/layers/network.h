@@ -8,34 +8,35 @@
 
 namespace bitfed {
 
-// Layers one behind the other, from a batch of images to logits, trained by the cross-entropy. Allocates
-// nothing after it is made.
+// Layers in sequence, from a batch of images to logits, trained by the cross-entropy. A training step
+// allocates nothing. Used by one thread at a time.
 class Network {
  public:
   Network(size_t batch, const ImageShape& input, size_t classes) : input_(batch, input), classes_(classes) {}
 
   // In their order; the first layer takes input(), the last gives `classes` logits (padded).
   void add(std::unique_ptr<Layer> layer) { layers_.add(std::move(layer)); }
+  Sequence& layers() { return layers_; }
 
-  // After the last layer was added: fresh parameters.
-  void start(const RandomStream& random);
+  // Hooks, see LayerGroup; initialise() after the last layer was added, and before all else.
+  void initialise(const RandomStream& random);
+  void seed(const RandomStream& random) { layers_.seed(random); }
+  void set_anchor() { layers_.set_anchor(); }
+  void begin_epoch(double progress) { layers_.begin_epoch(progress); }
+  void fuse() { layers_.fuse(); }
+
   const std::vector<Parameter*>& parameters() { return parameters_; }
-
-  // The numbers of all parameters as the trained network predicts with them, see Layer.
   std::vector<std::vector<float>> deployed() { return layers_.deployed(); }
 
   size_t batch() const { return input_.batch(); }
   size_t classes() const { return classes_; }
   Images& input() { return input_; }
-  // Of the first images of input(), as far as labels go: the mean loss, and the gradients of all parameters.
+  // Forward and backward pass of the first labels.size() images of input(): returns the mean loss, and leaves
+  // the gradients in parameters().
   float differentiate(std::span<const uint16_t> labels);
-  // To be called about the work of a client, see Layer.
-  void begin_round() { layers_.begin_round(); }
-  void begin_epoch(double part) { layers_.begin_epoch(part); }
-  void end_round() { layers_.end_round(); }
   // parameters -= rate * gradient
   void descend(float rate);
-  // The logits of an image after this, in its place of the batch.
+  // Forward pass of the first images of input(), then their logits.
   void predict(size_t images) { layers_.forward(input_, images, Pass::kPrediction); }
   const float* logits(size_t image) const { return layers_.output().row(image, 0); }
 

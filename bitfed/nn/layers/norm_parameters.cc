@@ -12,14 +12,14 @@ NormParameters::NormParameters(size_t channels, const std::string& name)
       mean(name + ".mean", 1, channels, true),
       variance(name + ".variance", 1, channels, true) {}
 
-void NormParameters::start() {
+void NormParameters::initialise() {
   std::fill_n(scale.values.row(0), scale.count(), 1.0f);
   std::fill_n(variance.values.row(0), variance.count(), 1.0f);
   shift.values.values.clear();
   mean.values.values.clear();
 }
 
-void NormParameters::gather(const Floats& batch_mean, const Floats& batch_variance, size_t rows) {
+void NormParameters::accumulate(const Floats& batch_mean, const Floats& batch_variance, size_t rows) {
   if (rows < 2) return;
   const float unbiased = static_cast<float>(rows) / static_cast<float>(rows - 1);
   for (size_t c = 0; c < mean.count(); ++c) {
@@ -31,10 +31,10 @@ void NormParameters::gather(const Floats& batch_mean, const Floats& batch_varian
 }
 
 void NormParameters::fold(Floats* factor, Floats* offset) const {
-  const auto numbers = [](const Parameter& parameter) {
+  const auto values = [](const Parameter& parameter) {
     return std::span<const float>(parameter.values.row(0), parameter.count());
   };
-  fold_norm(numbers(scale), numbers(shift), numbers(mean), numbers(variance), factor->data(), offset->data());
+  fold_norm(values(scale), values(shift), values(mean), values(variance), factor->data(), offset->data());
 }
 
 }  // namespace bitfed

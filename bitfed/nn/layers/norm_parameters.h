@@ -4,17 +4,17 @@
 
 namespace bitfed {
 
-// What a batch norm learns and gathers. Momentum 0.1 and epsilon 1e-5, and an unbiased running variance, as
-// PyTorch has them.
+// The parameters and running statistics of a batch norm. Momentum 0.1, epsilon 1e-5 and an unbiased running
+// variance, as in PyTorch.
 struct NormParameters {
   NormParameters(size_t channels, const std::string& name);
 
   std::vector<Parameter*> all() { return {&scale, &shift, &mean, &variance}; }
-  void start();
-  // The mean and the biased variance of a batch with `rows` values a channel. A single value has no variance:
-  // it leaves the running statistics as they are.
-  void gather(const Floats& batch_mean, const Floats& batch_variance, size_t rows);
-  // Batch norm as x * factor + offset, by the running statistics.
+  void initialise();
+  // Updates the running statistics by a batch with `rows` values per channel; `batch_variance` is the biased
+  // one. A single value has no variance, and leaves the statistics as they are.
+  void accumulate(const Floats& batch_mean, const Floats& batch_variance, size_t rows);
+  // Batch norm by the running statistics, as x * factor + offset.
   void fold(Floats* factor, Floats* offset) const;
 
   static constexpr float kEpsilon = 1e-5f;

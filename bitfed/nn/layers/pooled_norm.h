@@ -4,29 +4,28 @@
 
 namespace bitfed {
 
-// Batch norm over images and pixels, an activation, and the largest of every 2 x 2 pixels: together, since
-// what stands between them is four times as large as what is left, and would pass through memory several
-// times.
+// Batch norm over images and pixels, an activation and a 2 x 2 max pool, in one layer: the values between
+// them are four times as large as the output, and would pass through memory several times.
 class PooledNorm : public Layer {
  public:
-  // `border`: of what comes out.
+  // `border`: of the output.
   PooledNorm(size_t batch, const ImageShape& input, Activation activation, size_t border,
              const std::string& name);
 
   void forward(const Images& input, size_t images, Pass pass) override;
   void backward(const Images& input, size_t images, Images* input_gradient) override;
-  std::vector<Parameter*> parameters() override { return norm_.all(); }
-  void start(RandomStream /*random*/) override { norm_.start(); }
 
  private:
+  std::vector<Parameter*> own_parameters() override { return norm_.all(); }
+  void on_initialise(RandomStream /*random*/) override { norm_.initialise(); }
   NormPool pool(const Images& input, size_t images);
 
   Activation activation_;
   NormParameters norm_;
-  Floats batch_mean_, batch_variance_, inverse_deviation_;
+  Floats batch_mean_, batch_variance_, inverse_std_;
   Floats factor_, offset_;
-  Floats chosen_;                // pixels, on the way forward
-  Floats slope_, slope_offset_;  // of the way back
+  Floats chosen_;                // x of the chosen pixels, for the backward pass
+  Floats slope_, slope_offset_;  // in the backward pass, see NormPoolBackward
 };
 
 }  // namespace bitfed

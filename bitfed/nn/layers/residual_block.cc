@@ -1,89 +1,70 @@
 #include "bitfed/nn/layers/residual_block.h"
 
+#include <algorithm>
 #include <cassert>
-#include <limits>
+#include <utility>
+
+#include "bitfed/nn/layers/activation_layer.h"
 
 namespace bitfed {
-namespace {
-
-ClipBounds bounds_of(Activation activation) {
-  assert(activation == Activation::kRelu || activation == Activation::kHardtanh);
-  if (activation == Activation::kRelu) return {0, std::numeric_limits<float>::infinity()};
-  return {-1, 1};
-}
-
-}  // namespace
 
 ResidualBlock::ResidualBlock(size_t batch, const ImageShape& output, Activation activation,
-                             std::unique_ptr<Layer> entry, Sequence path, Sequence shortcut)
+                             std::unique_ptr<AddingLayer> entry, Sequence path,
+                             std::optional<AddingSequence> shortcut)
     : Layer(batch, output),
-      bounds_(bounds_of(activation)),
+      bounds_(clip_bounds(activation)),
       entry_(std::move(entry)),
       path_(std::move(path)),
       shortcut_(std::move(shortcut)) {
   assert(path_.output().shape() == output);
-  path_.share_output_gradient(&output_gradient());
-  if (shortcut_.empty()) return;
-  assert(shortcut_.output().shape() == output);
-  shortcut_.share_output_gradient(&output_gradient());
+  if (shortcut_) {
+    assert(shortcut_->output().shape() == output);
+    // The shortcut reads the entry's output after the path wrote its gradient.
+    assert(&entry_->output() != &entry_->output_gradient());
+  }
+  give_gradient(&output_gradient());
+}
+
+void ResidualBlock::give_gradient(Images* gradient) {
+  path_.share_output_gradient(gradient);
+  if (shortcut_) shortcut_->share_output_gradient(gradient);
+}
+
+// At the end of another block's path: the other block's shortcut reads the output's gradient, too.
+void ResidualBlock::share_output_gradient(Images* gradient) {
+  Layer::share_output_gradient(gradient);
+  sum_gradient_ = Images(output_.batch(), output_.shape());
+  give_gradient(&sum_gradient_);
 }
 
 void ResidualBlock::forward(const Images& input, size_t images, Pass pass) {
   entry_->forward(input, images, pass);
   path_.forward(entry_->output(), images, pass);
-  if (!shortcut_.empty()) shortcut_.forward(entry_->output(), images, pass);
-  const Images& shortcut = shortcut_.empty() ? input : shortcut_.output();
+  if (shortcut_) shortcut_->forward(entry_->output(), images, pass);
+  const Images& shortcut = shortcut_ ? shortcut_->output() : input;
   neural_kernels().add_clipped(path_.output().data(), shortcut.data(),
                                images * output_.shape().image_floats(), bounds_, output_.data());
 }
 
 void ResidualBlock::backward(const Images& input, size_t images, Images* input_gradient) {
-  neural_kernels().clip_back(output_.data(), images * output_.shape().image_floats(), bounds_,
-                             output_gradient().data());
+  const size_t count = images * output_.shape().image_floats();
+  Images* gradient = &output_gradient();
+  if (sum_gradient_.batch() > 0) {
+    std::copy_n(std::as_const(*gradient).data(), count, sum_gradient_.data());
+    gradient = &sum_gradient_;
+  }
+  neural_kernels().clip_backward(output_.data(), count, bounds_, gradient->data());
   Images& of_entry = entry_->output_gradient();
   path_.backward(entry_->output(), images, &of_entry);
-  if (shortcut_.empty()) return entry_->backward_beside(input, images, output_gradient(), input_gradient);
-  shortcut_.backward_beside(entry_->output(), images, of_entry, &of_entry);
-  entry_->backward(input, images, input_gradient);
+  if (shortcut_) shortcut_->backward_adding(entry_->output(), images, of_entry, &of_entry);
+  if (shortcut_ || input_gradient == nullptr) return entry_->backward(input, images, input_gradient);
+  entry_->backward_adding(input, images, *gradient, input_gradient);
 }
 
-std::vector<Parameter*> ResidualBlock::parameters() {
-  std::vector<Parameter*> all = entry_->parameters();
-  for (const Sequence* part : {&path_, &shortcut_}) {
-    const std::vector<Parameter*> more = part->parameters();
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  return all;
-}
-
-void ResidualBlock::start(RandomStream random) {
-  path_.start(random.substream(0));
-  shortcut_.start(random.substream(1));
-  entry_->start(random.substream(2));
-}
-
-void ResidualBlock::begin_round() {
-  path_.begin_round();
-  shortcut_.begin_round();
-}
-
-void ResidualBlock::begin_epoch(double part) {
-  entry_->begin_epoch(part);
-  path_.begin_epoch(part);
-  shortcut_.begin_epoch(part);
-}
-
-void ResidualBlock::end_round() {
-  path_.end_round();
-  shortcut_.end_round();
-}
-
-std::vector<std::vector<float>> ResidualBlock::deployed() {
-  std::vector<std::vector<float>> all = entry_->deployed();
-  for (Sequence* part : {&path_, &shortcut_}) {
-    for (std::vector<float>& numbers : part->deployed()) all.push_back(std::move(numbers));
-  }
-  return all;
+void ResidualBlock::for_each_layer(const RandomStream& random, const Visit& visit) {
+  entry_->for_each_layer(random.substream(2), visit);
+  path_.for_each_layer(random.substream(0), visit);
+  if (shortcut_) shortcut_->for_each_layer(random.substream(1), visit);
 }
 
 }  // namespace bitfed

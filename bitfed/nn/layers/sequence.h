@@ -7,31 +7,41 @@
 
 namespace bitfed {
 
-// Layers one behind the other. Functions of the same name as a Layer's are as there, for all of them.
-class Sequence {
+// Layers in sequence: each takes the output of the one before. Functions as in Layer.
+class Sequence : public LayerGroup {
  public:
   void add(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
   bool empty() const { return layers_.empty(); }
 
   void forward(const Images& input, size_t images, Pass pass);
   void backward(const Images& input, size_t images, Images* input_gradient);
-  void backward_beside(const Images& input, size_t images, const Images& beside, Images* input_gradient);
-  std::vector<Parameter*> parameters() const;
-  void start(const RandomStream& random);  // each layer from a stream of its own
-  void begin_round();
-  void begin_epoch(double part);
-  void end_round();
-  std::vector<std::vector<float>> deployed();
+  void for_each_layer(const RandomStream& random, const Visit& visit) override;
 
   // The last layer's.
   const Images& output() const { return layers_.back()->output(); }
   Images& output_gradient() { return layers_.back()->output_gradient(); }
   void share_output_gradient(Images* gradient) { layers_.back()->share_output_gradient(gradient); }
 
- private:
+ protected:
+  // The backward pass as far as the first layer's output.
   void backward_to_first(size_t images);
 
+ private:
   std::vector<std::unique_ptr<Layer>> layers_;
+};
+
+// A sequence that can add to its input's gradient, because its first layer can.
+class AddingSequence : public Sequence {
+ public:
+  explicit AddingSequence(std::unique_ptr<AddingLayer> first) : first_(first.get()) { add(std::move(first)); }
+
+  void backward_adding(const Images& input, size_t images, const Images& other, Images* input_gradient) {
+    backward_to_first(images);
+    first_->backward_adding(input, images, other, input_gradient);
+  }
+
+ private:
+  AddingLayer* first_;
 };
 
 }  // namespace bitfed

@@ -7,8 +7,8 @@
 
 namespace bitfed {
 
-// A multilayer perceptron without biases, batch norm after every layer (after the last too), batch norm
-// without a scale. Binary: weights and the inputs of all layers but the first are signs. Else ReLU.
+// A multilayer perceptron without biases, with a batch norm without scale after every layer (the last, too).
+// Binary: weights, and the inputs of all layers but the first, are signs. Else ReLU.
 struct MlpShape {
   std::vector<uint32_t> widths;  // inputs, hidden layers, classes
   bool binary = true;
@@ -19,11 +19,10 @@ struct MlpShape {
   bool operator==(const MlpShape&) const = default;
 };
 
-// What training changes and what a client and a server exchange. One layer after the other: weights row by
-// row (an input's weights to all outputs), and for every unit the batch norm's shift, running mean and
-// running variance.
+// All that training changes. Layers are contiguous: weights row by row (a row holds an input's weights to all
+// outputs), and for every unit the batch norm's shift, running mean and running variance.
 struct MlpParameters {
-  std::vector<float> weights;  // latent ones where the network is binary
+  std::vector<float> weights;  // latent weights where the network is binary
   std::vector<float> shifts;
   std::vector<float> means;
   std::vector<float> variances;

@@ -31,7 +31,7 @@ MlpTrainer::Layer MlpTrainer::make_layer(size_t index, size_t batch) const {
   layer.weights = trained(layer.in * layer.stride);
   layer.shift = trained(layer.out);
   layer.ones = layer.unused = layer.mean = layer.variance = layer.batch_mean = layer.batch_variance =
-      layer.inverse_deviation = Floats(layer.out);
+      layer.inverse_std = Floats(layer.out);
   layer.used = Floats(layer.in * layer.stride);
   std::fill_n(layer.ones.data(), layer.ones.size(), 1.0f);
   if (index > 0) layer.transposed = Matrix(layer.stride, layer.in);
@@ -95,7 +95,7 @@ void MlpTrainer::forward(size_t rows) {
     kernels.norm_forward({layer.sums.values.data(), rows, layer.stride, layer.ones.data(),
                           layer.shift.values.data(), kNormEpsilon, activation(i),
                           layer.activations.values.data(), layer.batch_mean.data(),
-                          layer.batch_variance.data(), layer.inverse_deviation.data()});
+                          layer.batch_variance.data(), layer.inverse_std.data()});
     if (rows > 1) {
       for (size_t unit = 0; unit < layer.out; ++unit) {
         layer.mean[unit] = kMomentum * layer.mean[unit] + (1 - kMomentum) * layer.batch_mean[unit];
@@ -114,7 +114,7 @@ void MlpTrainer::backward(size_t rows) {
   for (size_t i = layers_.size(); i-- > 0;) {
     Layer& layer = layers_[i];
     kernels.norm_backward({gradient, rows, layer.stride, layer.sums.values.data(), layer.batch_mean.data(),
-                           layer.inverse_deviation.data(), layer.ones.data(), layer.shift.values.data(),
+                           layer.inverse_std.data(), layer.ones.data(), layer.shift.values.data(),
                            activation(i), layer.unused.data(), layer.shift.gradient.data(), gradient});
     const Matrix& input = i == 0 ? inputs_ : layers_[i - 1].activations;
     kernels.multiply({input.values.data(), 1, input.stride, gradient, layer.stride,

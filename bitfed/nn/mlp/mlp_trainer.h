@@ -16,25 +16,25 @@ struct AdamOptions {
   double epsilon = 1e-7;
 };
 
-// Trains a perceptron by Adam on the cross-entropy. Small enough for a gateway: everything that a step needs
-// is allocated when the trainer is made. The same bits on every instruction set.
+// Trains a perceptron by Adam on the cross-entropy. A step allocates nothing: memory is allocated when the
+// trainer is made. The same bits on every instruction set. Used by one thread at a time.
 class MlpTrainer {
  public:
   MlpTrainer(const MlpShape& shape, size_t batch, const AdamOptions& adam);
 
-  // Starts from these, the optimiser from its beginning.
+  // Sets the parameters and resets the optimiser.
   void load(const MlpParameters& parameters);
   MlpParameters parameters() const;
 
-  // Where the next batch's inputs go: row r has the network's inputs, one after the other.
+  // Where the inputs of the next batch's sample `row` go, contiguous.
   float* input(size_t row) { return inputs_.row(row); }
 
-  // One step on the first labels.size() inputs, at most a batch; returns the mean loss before it. A batch of
-  // one sample has no variance: it leaves the running statistics as they are.
+  // One step on the first labels.size() samples, at most a batch; returns the mean loss before it. A batch of
+  // one sample has no variance, and leaves the running statistics as they are.
   float step(std::span<const uint16_t> labels);
 
  private:
-  // A run of numbers that Adam moves.
+  // Parameters with Adam's moments.
   struct Trained {
     Floats values, gradient, first, second;
   };
@@ -47,9 +47,9 @@ class MlpTrainer {
     Floats mean, variance;  // running
     Floats ones, unused;    // batch norm has no scale here
     Floats used;            // the weights as they multiply: signs where binary
-    Matrix transposed;      // the same, for the way back; not of the first layer
-    Floats batch_mean, batch_variance, inverse_deviation;
-    Matrix sums, activations, gradient;  // a row a sample
+    Matrix transposed;      // of `used`, for the backward pass; not in the first layer
+    Floats batch_mean, batch_variance, inverse_std;
+    Matrix sums, activations, gradient;  // a row per sample
   };
 
   Layer make_layer(size_t index, size_t batch) const;

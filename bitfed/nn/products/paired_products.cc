@@ -7,7 +7,7 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kPanelPairs = 128;  // a panel of so many stays in the first-level cache
+constexpr size_t kPanelPairs = 128;  // a panel of this depth stays in the first-level cache
 
 }  // namespace
 
@@ -19,18 +19,18 @@ PairedProducts::PairedProducts(size_t batch, const ImageShape& input, const Imag
       weights_(output.channels * kernel.taps() * input.channels),
       paired_signs_((batch + 1) / 2 * 2 * input.image_floats()),
       paired_gradient_((batch + 1) / 2 * 2 * output.image_floats()),
-      bordered_(output.with_border(1)),
+      bordered_(output.with_border(kernel.gradient_border())),
       bordered_gradient_(batch * bordered_.image_floats()),
       panel_(2 * kPanelColumns * kPanelPairs),
       no_gradient_(output.image_floats()),
       sums_(weights_.size()),
       phases_(convolution_phases(batch, input, bordered_, kernel)) {
-  for (const uint32_t place : patch_places(1, input, kernel)) paired_places_.push_back(2 * place);
+  for (const uint32_t offset : patch_offsets(1, input, kernel)) patch_pairs_.push_back(2 * offset);
   if (phases_.size() > 1)
     phase_pixels_ = Floats(batch * phases_[0].height * phases_[0].width * input.channels);
 }
 
-// The way back goes from filters to inputs, with the kernel upside down: filters in pairs.
+// The backward pass multiplies filters, in pairs, by the kernel's taps in reverse.
 void PairedProducts::take_weights(const Matrix& signs) {
   const size_t in = input_.channels;
   int16_t* to = weights_.data();
@@ -47,21 +47,19 @@ void PairedProducts::take_weights(const Matrix& signs) {
   }
 }
 
-void PairedProducts::go_back(const Images& gradient, const Images& input, size_t images, float factor,
-                             Matrix* of_weights, Images* of_input, bool adds) {
+void PairedProducts::backward(const Images& gradient, const Images& input, size_t images, float factor,
+                              Matrix* of_weights, Images* of_input, bool adds) {
   take_gradient(gradient, images, factor);
   weight_gradient(input, images, factor, of_weights);
   if (of_input != nullptr) input_gradient(images, factor, adds, of_input);
 }
 
-// Both forms of two images' gradients while they are in the cache.
+// Quantises two images' gradients into both forms while they are in the cache.
 void PairedProducts::take_gradient(const Images& gradient, size_t images, float factor) {
   for (size_t image = 0; image < images; ++image) {
-    for (size_t y = 0; y < output_.height; ++y) {
-      neural_kernels().quantise(gradient.row(image, y), output_.row_floats(), factor,
-                                bordered_gradient_.data() + image * bordered_.image_floats() +
-                                    (y + 1) * bordered_.row_floats() + bordered_.channels);
-    }
+    int16_t* to = bordered_gradient_.data() + image * bordered_.image_floats() + bordered_.first_pixel();
+    for (size_t y = 0; y < output_.height; ++y, to += bordered_.row_floats())
+      neural_kernels().quantise(gradient.row(image, y), output_.row_floats(), factor, to);
     if (image % 2 != 0 || image + 1 == images) pair_gradients(gradient, image / 2, images, factor);
   }
 }
@@ -76,10 +74,10 @@ void PairedProducts::pair_gradients(const Images& gradient, size_t pair, size_t 
 void PairedProducts::pair_signs(const Images& input, size_t pair, size_t images) {
   const size_t even = 2 * pair;
   const size_t odd = even + 1 < images ? even + 1 : even;  // any signs do where the gradient is nothing
-  int16_t* to = paired_signs_.data() + 2 * pair * input_.image_floats();
-  for (size_t y = 0; y < input_.height; ++y) {
+  int16_t* to = paired_signs_.data() + 2 * (pair * input_.image_floats() + input_.first_pixel());
+  for (size_t y = 0; y < input_.height; ++y, to += 2 * input_.row_floats()) {
     neural_kernels().sign_pairs(input.word_row(even, y), input.word_row(odd, y), input_.width,
-                                input_.channels, to + 2 * ((y + 1) * input_.row_floats() + input_.channels));
+                                input_.channels, to);
   }
 }
 
@@ -103,7 +101,7 @@ void PairedProducts::add_weight_gradient(size_t first, size_t count, size_t y) {
     for (size_t i = 0; i < count; ++i) {
       const size_t image = (first + i) / output_.pixels();
       const size_t at = image * input_.image_floats() + y * input_.row_floats() + panel.first;
-      std::copy_n(paired_signs_.data() + 2 * at + paired_places_[(first + i) % output_.pixels()],
+      std::copy_n(paired_signs_.data() + 2 * at + patch_pairs_[(first + i) % output_.pixels()],
                   2 * panel.width, panel_.data() + i * 2 * panel.width);
     }
     neural_kernels().sum_pairs({.a = paired_gradient_.data() + first * 2 * output_.channels,
@@ -121,14 +119,13 @@ void PairedProducts::add_weight_gradient(size_t first, size_t count, size_t y) {
 void PairedProducts::input_gradient(size_t images, float factor, bool adds, Images* gradient) {
   const int16_t* weights = weights_.data();
   for (const ConvolutionPhase& phase : phases_) {
-    if (adds && phase.pixels.empty()) continue;
-    weights = phase_gradient(phase, weights, images, factor, adds, gradient);
+    if (!adds || !phase.pixels.empty()) phase_gradient(phase, weights, images, factor, adds, gradient);
+    weights += phase.rows.size() * phase.columns.size() * output_.channels * input_.channels;
   }
 }
 
-// Returns where the next phase's weights are.
-const int16_t* PairedProducts::phase_gradient(const ConvolutionPhase& phase, const int16_t* weights,
-                                              size_t images, float factor, bool adds, Images* gradient) {
+void PairedProducts::phase_gradient(const ConvolutionPhase& phase, const int16_t* weights, size_t images,
+                                    float factor, bool adds, Images* gradient) {
   const size_t in = input_.channels;
   const size_t pixels = images * phase.height * phase.width;
   const size_t pairs = phase.columns.size() * output_.channels / 2;
@@ -144,7 +141,6 @@ const int16_t* PairedProducts::phase_gradient(const ConvolutionPhase& phase, con
     });
   }
   if (!phase.is_all()) phase.put(to, images, adds, gradient);
-  return weights + phase.rows.size() * 2 * pairs * in;
 }
 
 }  // namespace bitfed

@@ -6,38 +6,38 @@
 
 namespace bitfed {
 
-// By 16-bit integers in pairs, as all instruction sets have them.
+// Products of 16-bit integers in pairs, which all instruction sets have.
 class PairedProducts : public SignProducts {
  public:
   PairedProducts(size_t batch, const ImageShape& input, const ImageShape& output,
                  const ConvolutionKernel& kernel);
 
   void take_weights(const Matrix& signs) override;
-  void go_back(const Images& gradient, const Images& input, size_t images, float factor, Matrix* of_weights,
-               Images* of_input, bool adds) override;
+  void backward(const Images& gradient, const Images& input, size_t images, float factor, Matrix* of_weights,
+                Images* of_input, bool adds) override;
 
  private:
   void take_gradient(const Images& gradient, size_t images, float factor);
   void weight_gradient(const Images& input, size_t images, float factor, Matrix* gradient);
   void input_gradient(size_t images, float factor, bool adds, Images* gradient);
-  // Two images in turn, the second of them nothing where the number of images is odd.
+  // Two images interleaved; after an odd last image, zeros.
   void pair_gradients(const Images& gradient, size_t pair, size_t images, float factor);
   void pair_signs(const Images& input, size_t pair, size_t images);
   void add_weight_gradient(size_t first, size_t count, size_t y);
-  const int16_t* phase_gradient(const ConvolutionPhase& phase, const int16_t* weights, size_t images,
-                                float factor, bool adds, Images* gradient);
+  void phase_gradient(const ConvolutionPhase& phase, const int16_t* weights, size_t images, float factor,
+                      bool adds, Images* gradient);
 
   ImageShape input_, output_;
   ConvolutionKernel kernel_;
-  Shorts weights_;                         // phase by phase
-  Shorts paired_signs_, paired_gradient_;  // two images in turn
-  ImageShape bordered_;                    // of the output's gradient with a border
+  Shorts weights_;                         // phase by phase, [panel][tap][pair of filters][input channel]
+  Shorts paired_signs_, paired_gradient_;  // two images interleaved
+  ImageShape bordered_;                    // the output's gradient with its border
   Shorts bordered_gradient_;
-  Shorts panel_;  // of the signs, patches of pixels
+  Shorts panel_;  // signs of pixels' patches
   Floats no_gradient_;
-  Aligned<int32_t> sums_;                // of the weights' gradient
-  Floats phase_pixels_;                  // a phase's gradients, where there are several
-  std::vector<uint32_t> paired_places_;  // of patches, in pairs
+  Aligned<int32_t> sums_;              // of the weights' gradient
+  Floats phase_pixels_;                // a phase's gradients, where there are several
+  std::vector<uint32_t> patch_pairs_;  // offsets of patches in an image's pairs
   std::vector<ConvolutionPhase> phases_;
 };
 

@@ -7,8 +7,9 @@ namespace bitfed {
 
 std::unique_ptr<SignProducts> make_sign_products(size_t batch, const ImageShape& input,
                                                  const ImageShape& output, const ConvolutionKernel& kernel) {
-  if (const TileKernels* kernels = tile_kernels())
-    return std::make_unique<TiledProducts>(*kernels, batch, input, output, kernel);
+  const TileKernels* tiles = tile_kernels();
+  if (tiles != nullptr && TiledProducts::supports(input, kernel))
+    return std::make_unique<TiledProducts>(*tiles, batch, input, output, kernel);
   return std::make_unique<PairedProducts>(batch, input, output, kernel);
 }
 

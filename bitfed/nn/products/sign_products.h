@@ -6,23 +6,24 @@
 
 namespace bitfed {
 
-// The products on the way back through a convolution of signs with signs. Gradients become fixed point, 16
-// bits; one operand is always a sign, so sums are whole numbers, exact, and the same in whatever order a
-// machine takes them.
+// The products in the backward pass of a convolution of signs with signs. Gradients become fixed point of 16
+// bits; one operand is always a sign, so sums are exact integers, and the same in whatever order they are
+// taken.
 class SignProducts {
  public:
   virtual ~SignProducts() = default;
 
-  // Signs, a row a filter, by tap and input channel.
+  // Signs of the weights: [filter][tap][input channel].
   virtual void take_weights(const Matrix& signs) = 0;
-  // From the gradient of the output, which times the factor must fit 16 bits, and no sum of it leave 32, to
-  // that of the weights and, where it is asked for, of the input, whose signs are bits; or adds the latter.
-  virtual void go_back(const Images& gradient, const Images& input, size_t images, float factor,
-                       Matrix* of_weights, Images* of_input, bool adds) = 0;
+  // From the gradient of the output to the gradients of the weights and, unless it is null, of the input, to
+  // which it adds if `adds`. The input's signs are bits. The gradient times the factor must fit 16 bits, and
+  // its sums 32.
+  virtual void backward(const Images& gradient, const Images& input, size_t images, float factor,
+                        Matrix* of_weights, Images* of_input, bool adds) = 0;
 };
 
-// The input has a border of one, the output none; channels come in whole lanes. In tiles where the
-// instruction set has them.
+// The input has a border of at least the kernel's padding, the output none; channels are padded to kLanes.
+// In tiles where the instruction set has them and TiledProducts supports the kernel; the bits are the same.
 std::unique_ptr<SignProducts> make_sign_products(size_t batch, const ImageShape& input,
                                                  const ImageShape& output, const ConvolutionKernel& kernel);
 

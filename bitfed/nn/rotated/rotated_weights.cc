@@ -6,10 +6,10 @@
 namespace bitfed {
 namespace {
 
-constexpr float kLambdaStart = 0.9f;
-constexpr float kThetaStart = 0.78539816f;  // a quarter of pi: where |sin| is 0 or 1 its gradient vanishes
-constexpr float kGammaStart = 0.1f;
-constexpr float kTiny = 1e-12f;  // a filter of equal numbers has no deviation
+constexpr float kInitialLambda = 0.9f;
+constexpr float kInitialTheta = 0.78539816f;  // pi / 4: where |sin| is 0 or 1 its gradient is 0 or undefined
+constexpr float kInitialGamma = 0.1f;
+constexpr float kTiny = 1e-12f;  // the standard deviation of a filter of equal weights is 0
 
 Matrix random_orthogonal(size_t size, RandomStream random) {
   Matrix matrix(size, size);
@@ -19,8 +19,8 @@ Matrix random_orthogonal(size_t size, RandomStream random) {
   return polar_factor(matrix);
 }
 
-// Rows of `columns` numbers each from where they stand `from_step` apart to where it is `to_step`: between a
-// filter as a row of numbers and as a matrix with its padding.
+// Copies rows of `columns` weights, `from_step` apart, to rows `to_step` apart: between a filter as
+// contiguous weights and as a matrix with padding.
 void copy_rows(const float* from, size_t from_step, const FilterShape& shape, float* to, size_t to_step) {
   if (from_step == to_step) {
     std::copy_n(from, shape.rows * from_step, to);
@@ -29,12 +29,12 @@ void copy_rows(const float* from, size_t from_step, const FilterShape& shape, fl
   for (size_t r = 0; r < shape.rows; ++r) std::copy_n(from + r * from_step, shape.columns, to + r * to_step);
 }
 
-void expand(const float* numbers, const Filters& filters, float* filter) {
-  copy_rows(numbers, filters.shape.columns, filters.shape, filter, filters.stride);
+void expand(const float* weights, const Filters& filters, float* filter) {
+  copy_rows(weights, filters.shape.columns, filters.shape, filter, filters.stride);
 }
 
-void compact(const float* filter, const Filters& filters, float* numbers) {
-  copy_rows(filter, filters.stride, filters.shape, numbers, filters.shape.columns);
+void compact(const float* filter, const Filters& filters, float* weights) {
+  copy_rows(filter, filters.stride, filters.shape, weights, filters.shape.columns);
 }
 
 float slope_of_absolute_sine(float angle) {
@@ -43,8 +43,8 @@ float slope_of_absolute_sine(float angle) {
 
 }  // namespace
 
-Surrogate surrogate_of_weights(double part) {
-  const double t = std::pow(10.0, -2 + 3 * part);
+Surrogate surrogate_of_weights(double progress) {
+  const double t = std::pow(10.0, -2 + 3 * progress);
   return {static_cast<float>(t), static_cast<float>(std::max(1 / t, 1.0))};
 }
 
@@ -58,24 +58,24 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
       gamma_(name + ".gamma", 1, 1),
       r1_(name + ".r1", FilterShape(inputs).rows, FilterShape(inputs).rows, true),
       r2_(name + ".r2", FilterShape(inputs).columns, FilterShape(inputs).columns, true),
-      server_(filters, inputs),
-      server_standard_(server_),
-      standard_(server_),
-      turned_(server_),
+      anchor_(filters, inputs),
+      anchor_standard_(anchor_),
+      standard_(anchor_),
+      rotated_(anchor_),
       gradient_(kRotatedTogether, inputs),
       kept_(gradient_),
-      turned_gradient_(gradient_),
-      fused_(server_.filter_floats()),
-      blended_(server_.filter_floats()),
-      scratch_(server_.filter_floats()),
-      inverse_deviations_(filters),
+      rotated_gradient_(gradient_),
+      fused_(anchor_.filter_floats()),
+      blended_(anchor_.filter_floats()),
+      scratch_(anchor_.filter_floats()),
+      inverse_stds_(filters),
       workspace_(inputs),
-      search_(server_),
+      search_(anchor_),
       signs_(filters, inputs) {
-  if (server_.is_padded()) local_ = server_;
-  mask_ = Floats(server_.filter_floats());
+  if (anchor_.is_padded()) local_ = anchor_;
+  mask_ = Floats(anchor_.filter_floats());
   const std::vector<float> ones(inputs, 1.0f);
-  expand(ones.data(), server_, mask_.data());
+  expand(ones.data(), anchor_, mask_.data());
 }
 
 std::vector<Parameter*> RotatedWeights::parameters() {
@@ -85,15 +85,15 @@ std::vector<Parameter*> RotatedWeights::parameters() {
   return all;
 }
 
-void RotatedWeights::start(RandomStream random) {
+void RotatedWeights::initialise(RandomStream random) {
   const double limit = 1 / std::sqrt(static_cast<double>(inputs_));
   for (size_t f = 0; f < weights_.values.rows; ++f) {
     for (size_t i = 0; i < inputs_; ++i)
       weights_.values.row(f)[i] = static_cast<float>(limit * (2 * random.uniform() - 1));
   }
-  lambda_.values.row(0)[0] = kLambdaStart;
-  gamma_.values.row(0)[0] = kGammaStart;
-  std::fill_n(theta_.values.row(0), theta_.count(), kThetaStart);
+  lambda_.values.row(0)[0] = kInitialLambda;
+  gamma_.values.row(0)[0] = kInitialGamma;
+  std::fill_n(theta_.values.row(0), theta_.count(), kInitialTheta);
   r1_.values = random_orthogonal(r1_.values.rows, random.substream(1));
   r2_.values = random_orthogonal(r2_.values.rows, random.substream(2));
 }
@@ -107,49 +107,49 @@ float RotatedWeights::beta() const {
 }
 
 const float* RotatedWeights::local(size_t f) const {
-  return server_.is_padded() ? local_.filter(f) : weights_.values.row(f);
+  return anchor_.is_padded() ? local_.filter(f) : weights_.values.row(f);
 }
 
-void RotatedWeights::fuse(size_t f) {
-  if (server_.is_padded()) expand(weights_.values.row(f), local_, local_.filter(f));
-  neural_kernels().combine(local(f), lambda(), server_.filter(f), 1 - lambda(), fused_.size(), fused_.data());
+void RotatedWeights::fuse_filter(size_t f) {
+  if (anchor_.is_padded()) expand(weights_.values.row(f), local_, local_.filter(f));
+  neural_kernels().combine(local(f), lambda(), anchor_.filter(f), 1 - lambda(), fused_.size(), fused_.data());
 }
 
 void RotatedWeights::standardise(const float* filter, size_t f, float* standard) {
   const NeuralKernels& kernels = neural_kernels();
   const size_t count = standard_.filter_floats();
   const float mean = kernels.mean(filter, count, inputs_);
-  const float inverse = 1 / (kernels.deviation(filter, count, mask_.data(), inputs_, mean) + kTiny);
+  const float inverse = 1 / (kernels.standard_deviation(filter, count, mask_.data(), inputs_, mean) + kTiny);
   kernels.standardise(filter, count, mask_.data(), mean, inverse, standard);
-  inverse_deviations_[f] = inverse;
+  inverse_stds_[f] = inverse;
 }
 
-void RotatedWeights::begin_round() {
-  if (options_.rotation == RotationBy::kClientOrthogonal) {
+void RotatedWeights::set_anchor() {
+  if (options_.rotation == RotationUpdate::kEveryEpochOrthogonal) {
     r1_.values = polar_factor(r1_.values);
     r2_.values = polar_factor(r2_.values);
   }
-  for (size_t f = 0; f < server_.count; ++f) {
-    expand(weights_.values.row(f), server_, server_.filter(f));
-    standardise(server_.filter(f), f, server_standard_.filter(f));
+  for (size_t f = 0; f < anchor_.count; ++f) {
+    expand(weights_.values.row(f), anchor_, anchor_.filter(f));
+    standardise(anchor_.filter(f), f, anchor_standard_.filter(f));
   }
 }
 
-void RotatedWeights::begin_epoch(size_t iterations, double part) {
-  surrogate_ = surrogate_of_weights(part);
-  if (options_.rotation == RotationBy::kServer) return;
+void RotatedWeights::begin_epoch(size_t iterations, double progress) {
+  surrogate_ = surrogate_of_weights(progress);
+  if (options_.rotation == RotationUpdate::kFixed) return;
   for (size_t f = 0; f < standard_.count; ++f) {
-    fuse(f);
+    fuse_filter(f);
     standardise(fused_.data(), f, scratch_.data());
     search_.take(f, scratch_.data());
   }
   search_.improve(iterations, &r1_.values, &r2_.values);
 }
 
-void RotatedWeights::end_round() {
-  for (size_t f = 0; f < server_.count; ++f) {
-    fuse(f);
-    compact(fused_.data(), server_, weights_.values.row(f));
+void RotatedWeights::fuse() {
+  for (size_t f = 0; f < anchor_.count; ++f) {
+    fuse_filter(f);
+    compact(fused_.data(), anchor_, weights_.values.row(f));
   }
 }
 
@@ -157,11 +157,11 @@ const Matrix& RotatedWeights::forward() {
   const NeuralKernels& kernels = neural_kernels();
   for_each_run(standard_.count, kRotatedTogether, [&](const FilterRun& run) {
     for (size_t f = run.first; f < run.first + run.count; ++f) {
-      fuse(f);
+      fuse_filter(f);
       standardise(fused_.data(), f, standard_.filter(f));
     }
     rotate(standard_.filter(run.first), run.count, r1_.values, r2_.values, &workspace_,
-           turned_.filter(run.first));
+           rotated_.filter(run.first));
     for (size_t f = run.first; f < run.first + run.count; ++f) {
       float* signs = standard_.is_padded() ? scratch_.data() : signs_.row(f);
       kernels.blend_filter(blend(f), blended_.data());
@@ -174,8 +174,8 @@ const Matrix& RotatedWeights::forward() {
 
 FilterBlend RotatedWeights::blend(size_t f) const {
   return {standard_.filter(f),
-          turned_.filter(f),
-          server_standard_.filter(f),
+          rotated_.filter(f),
+          anchor_standard_.filter(f),
           std::fabs(std::sin(theta_.values.row(0)[f])),
           beta(),
           standard_.filter_floats()};
@@ -189,9 +189,9 @@ void RotatedWeights::backward_to_blend(const FilterRun& run, const Matrix& gradi
       expand(of_signs, gradient_, gradient_.filter(i));
       of_signs = gradient_.filter(i);
     }
-    FilterBlendBackward back{blend(f), surrogate_, of_signs, kept_.filter(i), turned_gradient_.filter(i),
+    FilterBlendBackward back{blend(f), surrogate_, of_signs, kept_.filter(i), rotated_gradient_.filter(i),
                              0,        0};
-    neural_kernels().blend_filter_back(&back);
+    neural_kernels().blend_filter_backward(&back);
     theta_.gradient.row(0)[f] = back.of_alpha * slope_of_absolute_sine(theta_.values.row(0)[f]);
     *of_beta += back.of_beta;
   }
@@ -205,15 +205,15 @@ void RotatedWeights::backward_to_weights(const FilterRun& run, float* of_lambda)
                             kept_.filter(i),
                             gradient_.filter(i),
                             local(f),
-                            server_.filter(f),
+                            anchor_.filter(f),
                             mask_.data(),
                             standard_.filter_floats(),
                             inputs_,
-                            inverse_deviations_[f],
+                            inverse_stds_[f],
                             lambda(),
                             to,
                             0};
-    neural_kernels().fuse_filter_back(&fuse);
+    neural_kernels().fuse_filter_backward(&fuse);
     if (standard_.is_padded()) compact(to, standard_, weights_.gradient.row(f));
     *of_lambda += fuse.of_lambda;
   }
@@ -222,11 +222,11 @@ void RotatedWeights::backward_to_weights(const FilterRun& run, float* of_lambda)
 void RotatedWeights::backward(const Matrix& gradient) {
   float of_beta = 0;
   float of_lambda = 0;
-  prepare_way_back(r2_.values, &workspace_);
+  prepare_backward(r2_.values, &workspace_);
   for_each_run(standard_.count, kRotatedTogether, [&](const FilterRun& run) {
     backward_to_blend(run, gradient, &of_beta);
-    // R' w comes from w by R: its gradient goes back by R.
-    rotate_back(turned_gradient_.filter(0), run.count, r1_.values, &workspace_, gradient_.filter(0));
+    // The gradient of R' w is multiplied by R.
+    rotate_backward(rotated_gradient_.filter(0), run.count, r1_.values, &workspace_, gradient_.filter(0));
     backward_to_weights(run, &of_lambda);
   });
   gamma_.gradient.row(0)[0] = of_beta * slope_of_absolute_sine(gamma_.values.row(0)[0]);

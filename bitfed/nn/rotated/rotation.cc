@@ -8,8 +8,8 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kMostIterations = 60;
-constexpr double kOrthogonal = 1e-5;  // root of the mean square of a row of X'X - I that is good enough
+constexpr size_t kMaxIterations = 60;
+constexpr double kOrthogonal = 1e-5;  // converged at this root mean square of the rows of X'X - I
 
 void multiply(const float* a, size_t a_row_step, size_t a_depth_step, const Matrix& b, Matrix* c) {
   neural_kernels().multiply({a, a_row_step, a_depth_step, b.values.data(), b.stride, c->values.data(),
@@ -22,8 +22,7 @@ Matrix identity(size_t size) {
   return matrix;
 }
 
-// At least the largest singular value: the root of the largest sum of magnitudes of a row times that of a
-// column.
+// An upper bound of the largest singular value: sqrt(largest row sum * largest column sum) of magnitudes.
 double norm_bound(const Matrix& matrix) {
   std::vector<double> columns(matrix.columns);
   double largest_row = 0;
@@ -40,21 +39,21 @@ double norm_bound(const Matrix& matrix) {
 }
 
 // halfway = W * right of every filter
-void turn_right(const float* filters, size_t count, const Matrix& right, Filters* halfway) {
+void rotate_right(const float* filters, size_t count, const Matrix& right, Filters* halfway) {
   const size_t stride = halfway->stride;
   neural_kernels().multiply({filters, stride, 1, right.values.data(), right.stride, halfway->filter(0),
                              stride, count * halfway->shape.rows, stride, halfway->shape.columns});
 }
 
-// turned = left * W, or left' * W, of every filter
-void turn_left(const Filters& halfway, size_t count, const Matrix& left, bool left_transposed,
-               float* turned) {
+// rotated = left * W, or left' * W, of every filter
+void rotate_left(const Filters& halfway, size_t count, const Matrix& left, bool left_transposed,
+                 float* rotated) {
   const size_t rows = halfway.shape.rows;
   const size_t row_step = left_transposed ? 1 : left.stride;
   const size_t depth_step = left_transposed ? left.stride : 1;
   for (size_t f = 0; f < count; ++f) {
     neural_kernels().multiply({left.values.data(), row_step, depth_step, halfway.filter(f), halfway.stride,
-                               turned + f * halfway.filter_floats(), halfway.stride, rows, halfway.stride,
+                               rotated + f * halfway.filter_floats(), halfway.stride, rows, halfway.stride,
                                rows});
   }
 }
@@ -74,37 +73,37 @@ RotationWorkspace::RotationWorkspace(size_t inputs)
     : halfway(kRotatedTogether, inputs), r2_transposed(halfway.shape.columns, halfway.shape.columns) {}
 
 void rotate(const float* filters, size_t count, const Matrix& r1, const Matrix& r2,
-            RotationWorkspace* workspace, float* turned) {
+            RotationWorkspace* workspace, float* rotated) {
   assert(count <= kRotatedTogether);
-  turn_right(filters, count, r2, &workspace->halfway);
-  turn_left(workspace->halfway, count, r1, true, turned);
+  rotate_right(filters, count, r2, &workspace->halfway);
+  rotate_left(workspace->halfway, count, r1, true, rotated);
 }
 
-void prepare_way_back(const Matrix& r2, RotationWorkspace* workspace) {
+void prepare_backward(const Matrix& r2, RotationWorkspace* workspace) {
   for (size_t r = 0; r < r2.rows; ++r) {
     for (size_t c = 0; c < r2.columns; ++c) workspace->r2_transposed.row(c)[r] = r2.row(r)[c];
   }
 }
 
-void rotate_back(const float* filters, size_t count, const Matrix& r1, RotationWorkspace* workspace,
-                 float* turned) {
+void rotate_backward(const float* filters, size_t count, const Matrix& r1, RotationWorkspace* workspace,
+                     float* rotated) {
   assert(count <= kRotatedTogether);
-  turn_right(filters, count, workspace->r2_transposed, &workspace->halfway);
-  turn_left(workspace->halfway, count, r1, false, turned);
+  rotate_right(filters, count, workspace->r2_transposed, &workspace->halfway);
+  rotate_left(workspace->halfway, count, r1, false, rotated);
 }
 
 Matrix polar_factor(const Matrix& matrix) {
   const size_t size = matrix.rows;
   const double norm = norm_bound(matrix);
   if (!(norm > 0)) return identity(size);
-  // All singular values of X lie in (0, 1]; X (3 I - X'X) / 2 brings each of them nearer to 1.
+  // All singular values of X are in (0, 1]; X (3 I - X'X) / 2 brings each nearer to 1.
   Matrix x(size, size);
   for (size_t r = 0; r < size; ++r) {
     for (size_t c = 0; c < size; ++c) x.row(r)[c] = static_cast<float>(matrix.row(r)[c] / norm);
   }
   Matrix gram(size, size);
   Matrix next(size, size);
-  for (size_t iteration = 0; iteration < kMostIterations; ++iteration) {
+  for (size_t iteration = 0; iteration < kMaxIterations; ++iteration) {
     multiply(x.values.data(), 1, x.stride, x, &gram);
     double error = 0;
     for (size_t r = 0; r < size; ++r) {

@@ -9,8 +9,8 @@
 namespace bitfed {
 
 // The rotation of a layer's filters (FedBNN; Lin et al., "Rotated binary neural network", NeurIPS 2020): a
-// filter of n numbers is seen as a matrix of `rows` x `columns`, and turned by one orthogonal matrix from
-// either side, R1' W R2. Both are shared by all filters of the layer.
+// filter of n weights is seen as a matrix W of `rows` x `columns`, and rotated by an orthogonal matrix from
+// either side, R1' W R2. All filters of the layer share R1 and R2.
 struct FilterShape {
   size_t rows;
   size_t columns;  // rows * columns = n, columns <= rows, as near to each other as they can be
@@ -18,7 +18,7 @@ struct FilterShape {
   explicit FilterShape(size_t n);
 };
 
-// Filters, one after the other, each as a matrix with padded rows.
+// Contiguous filters, each a matrix with padded rows.
 struct Filters {
   Filters() : shape(1) {}
   Filters(size_t filter_count, size_t n)
@@ -38,37 +38,37 @@ struct Filters {
   Floats values;
 };
 
-// Filters that are worked off together: they stay in the cache.
+// Filters that are processed together: they stay in the cache.
 struct FilterRun {
   size_t first;
   size_t count;
 };
 inline constexpr size_t kRotatedTogether = 8;
 
-// What turning filters of `inputs` numbers needs beside them: made once, so that training allocates nothing.
+// Memory for rotating filters of `inputs` weights, made once, so that training allocates nothing.
 struct RotationWorkspace {
   explicit RotationWorkspace(size_t inputs);
 
-  Filters halfway;  // turned from one side
+  Filters halfway;  // W R2
   Matrix r2_transposed;
 };
 
 template <typename Body>
-void for_each_run(size_t filters, size_t most, Body body) {
-  for (size_t first = 0; first < filters; first += most)
-    body(FilterRun{first, filters - first < most ? filters - first : most});
+void for_each_run(size_t filters, size_t max_run, Body body) {
+  for (size_t first = 0; first < filters; first += max_run)
+    body(FilterRun{first, filters - first < max_run ? filters - first : max_run});
 }
 
-// turned = R1' W R2 of `count` filters, kRotatedTogether at most, one after the other as in Filters; or back,
-// R1 W R2' (after prepare_way_back).
+// rotated = R1' W R2 of `count` contiguous filters, at most kRotatedTogether; and its backward pass, R1 W R2'
+// (after prepare_backward).
 void rotate(const float* filters, size_t count, const Matrix& r1, const Matrix& r2,
-            RotationWorkspace* workspace, float* turned);
-void prepare_way_back(const Matrix& r2, RotationWorkspace* workspace);
-void rotate_back(const float* filters, size_t count, const Matrix& r1, RotationWorkspace* workspace,
-                 float* turned);
+            RotationWorkspace* workspace, float* rotated);
+void prepare_backward(const Matrix& r2, RotationWorkspace* workspace);
+void rotate_backward(const float* filters, size_t count, const Matrix& r1, RotationWorkspace* workspace,
+                     float* rotated);
 
-// The orthogonal matrix nearest to a square one, U V' of its singular value decomposition U S V', by Newton
-// and Schulz: products alone. A matrix of zeros gives the identity.
+// The orthogonal matrix nearest to a square one, U V' of its singular value decomposition U S V', by the
+// Newton-Schulz iteration, which needs products alone. A matrix of zeros gives the identity.
 Matrix polar_factor(const Matrix& matrix);
 
 Matrix product(const Matrix& a, const Matrix& b);

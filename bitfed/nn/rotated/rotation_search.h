@@ -6,23 +6,23 @@
 
 namespace bitfed {
 
-// Turns R1 and R2 such that the turned filters are near to their signs: some rounds of B = sign(R1' W R2),
-// then the R1 and then the R2 that bring them nearest to B. The products are of 16-bit integers, twice as
-// fast as floats: what is turned is rounded to a thousandth or so of a weight's deviation, the rotations that
-// come out are orthogonal as far as floats go.
+// Improves R1 and R2 so that rotated filters are near to their signs. An iteration takes B = sign(R1' W R2),
+// then the R1 and then the R2 that bring the filters nearest to B. The products are of 16-bit integers, twice
+// as fast as floats: rotated filters are rounded to about a thousandth of their standard deviation, and the
+// rotations found are orthogonal to float precision.
 class RotationSearch {
  public:
   explicit RotationSearch(const Filters& like);
 
-  // W, filter by filter, all of them and from the first on.
+  // Sets filter f of W; all filters, from the first on.
   void take(size_t f, const float* filter);
   void improve(size_t iterations, Matrix* r1, Matrix* r2);
 
  private:
   void take_left(const Matrix& r1);
   void take_right(const Matrix& r2);
-  void turn_left(const FilterRun& run);
-  void turn_right(const FilterRun& run);
+  void rotate_left(const FilterRun& run);
+  void rotate_right(const FilterRun& run);
   void add_inner_of_rows(const FilterRun& run, Matrix* sum);
   void add_inner_of_columns(const FilterRun& run, Matrix* sum);
 
@@ -34,10 +34,10 @@ class RotationSearch {
   size_t column_pairs_;
   size_t run_;
 
-  // In fixed point: a number is what stands here divided by its factor.
+  // In fixed point: a value is its integer divided by the factor.
   std::vector<float> weight_factors_;  // of every filter
   float halfway_factor_ = 1;
-  float turned_factor_ = 1;
+  float rotated_factor_ = 1;
   float longest_column_ = 0;
   float longest_filter_ = 0;
   Shorts weights_;  // W, rows paired
@@ -46,15 +46,15 @@ class RotationSearch {
   Shorts halfway_;  // R1' W, row by row
   Shorts signs_;    // B, rows paired
 
-  // Of the run at hand.
+  // Of the present run.
   Shorts halfway_pairs_;   // R1' W, rows paired
-  Shorts turned_;          // R1' W R2, row by row
+  Shorts rotated_;         // R1' W R2, row by row
   Shorts columns_paired_;  // B', rows paired
   Floats nothing_;         // a row
   Floats means_, variances_;
 
-  std::vector<uint32_t> row_places_;   // of a filter's rows
-  std::vector<uint32_t> left_places_;  // of the rows of R1'
+  std::vector<uint32_t> row_offsets_;   // of a filter's rows
+  std::vector<uint32_t> left_offsets_;  // of the rows of R1'
 };
 
 }  // namespace bitfed

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "bitfed/report/markup.h"
 #include "bitfed/report/charts/svg.h"
+#include "bitfed/report/markup.h"
 
 namespace bitfed {
 namespace {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "bitfed/report/pages/aligned.h"
 #include "bitfed/report/humanise.h"
+#include "bitfed/report/pages/aligned.h"
 
 namespace bitfed {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 #include "bitfed/report/charts/charts.h"
 #include "bitfed/report/humanise.h"
@@ -12,35 +12,30 @@
 namespace bitfed {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Client = FederationStatus::Client;
+using Round = FederationStatus::Round;
 
-std::string text(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || found->is_null()) return "";
-  return escape_markup(found->is_string() ? found->get<std::string>() : found->dump());
+template <typename T>
+std::optional<double> as_number(const std::optional<T>& value) {
+  return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
 }
 
-std::optional<double> number(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_number() ? std::optional(found->get<double>()) : std::nullopt;
-}
-
-std::string curve(const Json& rounds) {
+std::string curve(const std::vector<Round>& rounds) {
   Series accuracy{"accuracy", {}};
-  for (const Json& round : rounds) {
-    if (const auto value = number(round, "accuracy"))
-      accuracy.points.push_back({round["round"].get<double>(), *value});
+  for (const Round& round : rounds) {
+    if (round.accuracy) accuracy.points.push_back({static_cast<double>(round.round), *round.accuracy});
   }
   if (accuracy.points.size() < 2) return "";
   return chart_card("Accuracy", line_chart({"Accuracy after each round", "round", {accuracy}}));
 }
 
-std::string clients(const Json& status) {
+std::string clients(const FederationStatus& status) {
   std::string rows;
-  for (const Json& client : status["clients_known"]) {
+  for (const Client& client : status.clients_known) {
     rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                        text(client, "name"), text(client, "client"), text(client, "state"),
-                        count_html(number(client, "samples")), text(client, "last_round"));
+                        escape_markup(client.name), client.client, escape_markup(client.state),
+                        count_html(as_number(client.samples)),
+                        client.last_round ? std::to_string(*client.last_round) : "");
   }
   if (rows.empty()) return card("Clients", "<p>None has come yet.</p>");
   return card("Clients", scrolled_table("people",
@@ -49,45 +44,41 @@ std::string clients(const Json& status) {
                                         rows));
 }
 
-std::string faults(const Json& status) {
+std::string faults(const FederationStatus& status) {
   std::string rows;
-  for (auto fault = status["faults"].rbegin(); fault != status["faults"].rend(); ++fault) {
-    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", text(*fault, "kind"),
-                        text(*fault, "name"), escape_markup(shorten(fault->value("text", ""), 160)));
+  for (auto fault = status.faults.rbegin(); fault != status.faults.rend(); ++fault) {
+    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n", escape_markup(fault->kind),
+                        escape_markup(fault->name), escape_markup(shorten(fault->text, 160)));
   }
   if (rows.empty()) return card("Faults", "<p>None.</p>");
   return card("Faults", scrolled_table("runs", "<th>kind</th><th>client</th><th>what</th>", rows), true);
 }
 
-std::string figures(const Json& status) {
-  size_t ready = 0;
-  for (const Json& client : status["clients_known"]) ready += client["state"] == "ready" ? 1 : 0;
-  std::optional<double> accuracy;
-  std::optional<double> seconds;
-  if (!status["curve"].empty()) {
-    accuracy = number(status["curve"].back(), "accuracy");
-    seconds = number(status["curve"].back(), "seconds");
-  }
-  return figure_tiles({{"Round", fmt::format("{} of {}", text(status, "round"), text(status, "rounds")),
-                        text(status, "phase")},
-                       {"Clients", fmt::format("{} of {}", ready, text(status, "clients")),
-                        fmt::format("waiting for {}", text(status, "waiting_for"))},
-                       {"Accuracy", fraction_html(accuracy), ""},
-                       {"Last round", seconds_html(seconds), ""},
-                       {"Uploaded", bytes_html(number(status, "upload_bytes")), "since the server began"}});
+std::string figures(const FederationStatus& status, const FederationStatus::About& about) {
+  const auto ready = std::count_if(status.clients_known.begin(), status.clients_known.end(),
+                                   [](const Client& client) { return client.state == "ready"; });
+  const auto last = status.curve.empty() ? std::nullopt : std::optional(status.curve.back());
+  return figure_tiles(
+      {{"Round", fmt::format("{} of {}", status.round, about.rounds), status.phase},
+       {"Clients", fmt::format("{} of {}", ready, about.clients),
+        fmt::format("waiting for {}", status.waiting_for)},
+       {"Accuracy", fraction_html(last ? last->accuracy : std::nullopt), ""},
+       {"Last round", seconds_html(last ? std::optional(last->seconds) : std::nullopt), ""},
+       {"Uploaded", bytes_html(static_cast<double>(status.upload_bytes)), "since the server began"}});
 }
 
 }  // namespace
 
-std::string live_page(const Json& status) {
-  const std::string name = text(status, "name");
+std::string live_page(const FederationStatus& status) {
+  const FederationStatus::About about = status.about.value_or(FederationStatus::About());
   const std::string body = fmt::format(
       "<header><p class=\"eyebrow\">bitfed serve</p><h1>{}</h1><p "
       "class=\"facts\"><span>{}</span><span>{}</span>"
       "<span>federation {}</span></p></header>\n<main>{}<div class=\"cards\">{}{}{}</div></main>\n",
-      name, text(status, "method"), text(status, "dataset"), text(status, "federation"), figures(status),
-      curve(status["curve"]), clients(status), faults(status));
-  std::string page = html_document(status.value("name", ""), body);
+      escape_markup(about.name), escape_markup(about.method), escape_markup(about.dataset),
+      escape_markup(about.federation), figures(status, about), curve(status.curve), clients(status),
+      faults(status));
+  std::string page = html_document(about.name, body);
   // The page is whole each time; nothing on it needs a script.
   const size_t head = page.find("<head>");
   if (head != std::string::npos) page.insert(head + 6, "<meta http-equiv=\"refresh\" content=\"3\">");

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "bitfed/report/pages/comparison.h"
 #include "bitfed/report/markup.h"
+#include "bitfed/report/pages/comparison.h"
 #include "bitfed/report/pages/page_parts.h"
 
 namespace bitfed {
@@ -29,11 +29,6 @@ std::string facts(const RunSummary& summary) {
   return fmt::format("<p class=\"facts\">{}</p>\n", html);
 }
 
-std::string description(const RunSummary& summary) {
-  if (summary.method_description.empty()) return "";
-  return fmt::format("<p>{}</p>\n", escape_markup(summary.method_description));
-}
-
 // Two cards one above the other, in the place of one.
 std::string column(const std::string& upper, const std::string& lower) {
   if (upper.empty() && lower.empty()) return "";
@@ -56,9 +51,9 @@ std::string cards_of(const RunFolder& run, const std::string& first) {
 }
 
 std::string section(const RunFolder& run, size_t index, const std::string& label, bool is_open) {
-  return fmt::format("<details class=\"run\" id=\"run-{}\"{}><summary>{}</summary>\n{}{}{}</details>\n",
+  return fmt::format("<details class=\"run\" id=\"run-{}\"{}><summary>{}</summary>\n{}{}</details>\n",
                      index + 1, is_open ? " open" : "", escape_markup(label), facts(run.summary),
-                     description(run.summary), cards_of(run, ""));
+                     cards_of(run, ""));
 }
 
 std::string several(const std::vector<RunFolder>& runs) {
@@ -94,7 +89,7 @@ std::string footer(const std::vector<RunFolder>& runs) {
 std::string header(const std::vector<RunFolder>& runs, const std::string& title) {
   std::string html =
       fmt::format("<p class=\"eyebrow\">bitfed report</p>\n<h1>{}</h1>\n", escape_markup(title));
-  if (runs.size() == 1) html += facts(runs[0].summary) + description(runs[0].summary);
+  if (runs.size() == 1) html += facts(runs[0].summary);
   return fmt::format("<header>\n{}</header>\n", html);
 }
 

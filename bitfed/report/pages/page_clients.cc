@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
@@ -21,21 +20,12 @@ struct ClientTotal {
   double seconds = 0;
 };
 
-// Numbers before names, numbers by value: 2 before 10.
-struct ClientOrder {
-  bool operator()(const std::string& a, const std::string& b) const { return key(a) < key(b); }
-  static std::tuple<bool, size_t, std::string> key(const std::string& client) {
-    const bool is_name = client.find_first_not_of("0123456789") != std::string::npos;
-    return {is_name, is_name ? 0 : client.size(), client};
-  }
-};
-
-std::map<std::string, ClientTotal, ClientOrder> totals(const std::vector<ClientRecord>& records) {
-  std::map<std::string, ClientTotal, ClientOrder> clients;
-  for (const ClientRecord& record : records) {
+std::map<uint32_t, ClientTotal> totals(const std::vector<ClientFinished>& records) {
+  std::map<uint32_t, ClientTotal> clients;
+  for (const ClientFinished& record : records) {
     ClientTotal& total = clients[record.client];
     ++total.rounds;
-    total.reused += record.reused;
+    total.reused += record.origin == Origin::kReused ? 1 : 0;
     total.samples = std::max(total.samples, record.samples);
     total.upload_bytes += record.upload_bytes;
     total.seconds += record.seconds;
@@ -43,11 +33,11 @@ std::map<std::string, ClientTotal, ClientOrder> totals(const std::vector<ClientR
   return clients;
 }
 
-// What to call those clients that are persons.
-std::map<std::string, std::string> client_labels(const RunSummary& summary) {
-  std::map<std::string, std::string> labels;
-  for (const ClientOutcome& outcome : summary.client_results) {
-    if (!outcome.name.empty()) labels[std::to_string(outcome.client)] = client_label(outcome);
+// The labels of those clients that are persons.
+std::map<uint64_t, std::string> person_labels(const RunSummary& summary) {
+  std::map<uint64_t, std::string> labels;
+  for (const ClientAccuracy& outcome : summary.client_results) {
+    if (outcome.name) labels[outcome.client] = client_label(outcome);
   }
   return labels;
 }
@@ -90,10 +80,11 @@ std::string clients_card(const RunFolder& run, bool is_wide) {
     largest.seconds = std::max(largest.seconds, total.seconds);
   }
   std::string rows;
-  const std::map<std::string, std::string> labels = client_labels(run.summary);
+  const std::map<uint64_t, std::string> labels = person_labels(run.summary);
   for (const auto& [client, total] : clients) {
     const auto label = labels.find(client);
-    rows += client_row(label == labels.end() ? client : label->second, total, largest, several_rounds);
+    rows += client_row(label == labels.end() ? std::to_string(client) : label->second, total, largest,
+                       several_rounds);
   }
   const std::string head = fmt::format(
       "<th scope=\"col\">client</th>{}<th scope=\"col\">samples</th><th scope=\"col\">upload</th>"

@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "bitfed/report/charts/charts.h"
-#include "bitfed/report/pages/comparison.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
+#include "bitfed/report/pages/comparison.h"
 #include "bitfed/report/pages/personal_results.h"
 
 namespace bitfed {
@@ -87,26 +87,34 @@ std::string compared_cell(const std::vector<RunFolder>& runs, size_t index,
 
 bool has_curve(const RunFolder& run) {
   return std::count_if(run.rounds.begin(), run.rounds.end(),
-                       [](const RoundRecord& r) { return r.accuracy.has_value(); }) > 1;
+                       [](const RoundFinished& round) { return round.scores.has_value(); }) > 1;
 }
 
-Series curve_of(const RunFolder& run, const std::string& name, std::optional<double> RoundRecord::*field) {
+std::optional<double> accuracy_of(const RoundFinished& round) {
+  return round.scores ? std::optional(round.scores->accuracy) : std::nullopt;
+}
+
+std::optional<double> own_accuracy_of(const RoundFinished& round) {
+  return round.scores ? round.scores->local_accuracy_mean : std::nullopt;
+}
+
+Series curve_of(const RunFolder& run, const std::string& name,
+                std::optional<double> (*value)(const RoundFinished&) = accuracy_of) {
   Series series{name, {}};
-  for (const RoundRecord& round : run.rounds) {
-    const double accuracy = (round.*field).value_or(std::numeric_limits<double>::quiet_NaN());
+  for (const RoundFinished& round : run.rounds) {
+    const double accuracy = value(round).value_or(std::numeric_limits<double>::quiet_NaN());
     series.points.push_back({static_cast<double>(round.round), accuracy});
   }
   return series;
 }
 
-// Of one run with personal models, these too.
+// For one run with personal models: their curve too.
 std::vector<Series> curves_of_one(const RunFolder& run, const std::string& label) {
-  const bool is_personal = std::any_of(run.rounds.begin(), run.rounds.end(), [](const RoundRecord& round) {
-    return round.local_accuracy_mean.has_value();
+  const bool is_personal = std::any_of(run.rounds.begin(), run.rounds.end(), [](const RoundFinished& round) {
+    return own_accuracy_of(round).has_value();
   });
-  if (!is_personal) return {curve_of(run, label, &RoundRecord::accuracy)};
-  return {curve_of(run, "global model", &RoundRecord::accuracy),
-          curve_of(run, "own models, mean", &RoundRecord::local_accuracy_mean)};
+  if (!is_personal) return {curve_of(run, label)};
+  return {curve_of(run, "global model"), curve_of(run, "own models, mean", own_accuracy_of)};
 }
 
 Bar accuracy_bar(const std::string& label, double accuracy, size_t colour) {
@@ -180,7 +188,7 @@ std::string accuracy_chart(const std::vector<RunFolder>& runs) {
     LineChart chart{"Accuracy over rounds", "round", {}};
     if (runs.size() == 1) chart.series = curves_of_one(runs[0], labels[0]);
     for (size_t i = 0; runs.size() > 1 && i < runs.size(); ++i)
-      chart.series.push_back(curve_of(runs[i], labels[i], &RoundRecord::accuracy));
+      chart.series.push_back(curve_of(runs[i], labels[i]));
     return line_chart(chart);
   }
   if (runs.size() == 1) return bar_chart("Accuracy", bars_of_one(runs[0].summary), 1);

@@ -14,23 +14,23 @@ namespace {
 constexpr size_t kMostRows = 60;  // of the picture of all: half of them from either end
 
 // "For 21 of 30 people the own model is the better one, for 8 the global model; for 1 both are the same."
-std::string gains_text(const RunSummary& summary, const std::vector<ClientOutcome>& clients) {
+std::string gains_text(const RunSummary& summary, const std::vector<ClientAccuracy>& clients) {
   const auto count = [&](auto is_meant) {
     return std::count_if(clients.begin(), clients.end(),
-                         [&](const ClientOutcome& client) { return is_meant(*gain_of(client)); });
+                         [&](const ClientAccuracy& client) { return is_meant(*gain_of(client)); });
   };
   const auto same = count([](double gain) { return gain == 0; });
   std::string text = fmt::format("For {} of {} the own model is the better one, for {} the global model",
                                  count([](double gain) { return gain > 0; }), counted_clients(summary),
                                  count([](double gain) { return gain < 0; }));
   if (same > 0) text += fmt::format("; for {} both are the same", same);
-  const bool are_people = !clients.front().name.empty();
+  const bool are_people = clients.front().name.has_value();
   text += fmt::format(". Judged on {}; at the right the difference in percentage points.",
                       are_people ? "each person's own test rows" : "the same test data");
   return text;
 }
 
-std::string accuracy_cells(const ClientOutcome& client) {
+std::string accuracy_cells(const ClientAccuracy& client) {
   if (client.test_samples == 0) return "<td class=\"none\" colspan=\"3\">no test rows</td>";
   const std::optional<double> gain = gain_of(client);
   const std::string_view tone = !gain || *gain == 0 ? "" : *gain > 0 ? "better" : "worse";
@@ -39,20 +39,20 @@ std::string accuracy_cells(const ClientOutcome& client) {
 }
 
 // The row's name without the word that heads its column.
-std::string person_row(const ClientOutcome& client) {
-  const std::string name = client.name.empty() ? std::to_string(client.client) : client.name;
+std::string person_row(const ClientAccuracy& client) {
+  const std::string name = client.name.value_or(std::to_string(client.client));
   return fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td>{}</tr>\n", escape_markup(name),
                      exact_count(client.samples), exact_count(client.test_samples), accuracy_cells(client));
 }
 
-const std::vector<uint32_t>* counts_of(const RunSummary& summary, const ClientOutcome& client) {
+const std::vector<uint32_t>* counts_of(const RunSummary& summary, const ClientAccuracy& client) {
   return client.client < summary.client_class_counts.size() ? &summary.client_class_counts[client.client]
                                                             : nullptr;
 }
 
-uint32_t largest_count(const RunSummary& summary, const std::vector<ClientOutcome>& clients) {
+uint32_t largest_count(const RunSummary& summary, const std::vector<ClientAccuracy>& clients) {
   uint32_t largest = 0;
-  for (const ClientOutcome& client : clients) {
+  for (const ClientAccuracy& client : clients) {
     const std::vector<uint32_t>* counts = counts_of(summary, client);
     if (counts == nullptr || counts->empty()) continue;
     largest = std::max(largest, *std::max_element(counts->begin(), counts->end()));
@@ -63,7 +63,7 @@ uint32_t largest_count(const RunSummary& summary, const std::vector<ClientOutcom
 }  // namespace
 
 std::string gains_card(const RunFolder& run) {
-  std::vector<ClientOutcome> clients = by_gain(run.summary.client_results);
+  std::vector<ClientAccuracy> clients = by_gain(run.summary.client_results);
   if (clients.empty()) return "";
   std::string text = gains_text(run.summary, clients);
   if (clients.size() > kMostRows) {
@@ -77,8 +77,8 @@ std::string gains_card(const RunFolder& run) {
 std::string people_card(const RunFolder& run) {
   if (run.summary.client_results.empty()) return "";
   std::string rows;
-  for (const ClientOutcome& client : run.summary.client_results) rows += person_row(client);
-  const bool are_people = !run.summary.client_results.front().name.empty();
+  for (const ClientAccuracy& client : run.summary.client_results) rows += person_row(client);
+  const bool are_people = run.summary.client_results.front().name.has_value();
   return card(
       "Everyone",
       scrolled_table(
@@ -92,11 +92,11 @@ std::string people_card(const RunFolder& run) {
 
 std::string chosen_card(const RunFolder& run) {
   const RunSummary& s = run.summary;
-  const std::vector<ClientOutcome> chosen = chosen_clients(s.client_results);
+  const std::vector<ClientAccuracy> chosen = chosen_clients(s.client_results);
   if (chosen.empty()) return "";
   const uint32_t full = largest_count(s, chosen);
   std::string html;
-  for (const ClientOutcome& client : chosen) {
+  for (const ClientAccuracy& client : chosen) {
     const std::vector<uint32_t>* counts = counts_of(s, client);
     html += fmt::format(
         "<div><h4>{}</h4>{}</div>\n", escape_markup(client_label(client)),
@@ -104,7 +104,7 @@ std::string chosen_card(const RunFolder& run) {
   }
   const auto judged =
       std::count_if(s.client_results.begin(), s.client_results.end(),
-                    [](const ClientOutcome& client) { return client.local_accuracy.has_value(); });
+                    [](const ClientAccuracy& client) { return client.local_accuracy.has_value(); });
   const bool is_choice = chosen.size() < static_cast<size_t>(judged);
   const std::string_view rule =
       is_choice ? "the best, the worst, and those a third and two thirds of the way down the list"

@@ -4,9 +4,9 @@
 
 #include "bitfed/report/charts/charts.h"
 #include "bitfed/report/charts/clause_picture.h"
+#include "bitfed/report/charts/partition_picture.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
-#include "bitfed/report/charts/partition_picture.h"
 #include "bitfed/report/pages/personal_results.h"
 
 namespace bitfed {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "bitfed/report/markup.h"
 #include "bitfed/report/charts/palette.h"
+#include "bitfed/report/markup.h"
 
 namespace bitfed {
 namespace {

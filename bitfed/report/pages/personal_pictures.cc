@@ -108,14 +108,14 @@ class ClientCanvas {
 
 }  // namespace
 
-std::string gains_picture(const std::vector<ClientOutcome>& clients) {
+std::string gains_picture(const std::vector<ClientAccuracy>& clients) {
   RangeChart chart;
   chart.title = "Accuracy of the global and the own model, by client";
   chart.unit = "%";
   chart.is_joined = true;
   RangeSeries global{"global model", false, {}};
   RangeSeries own{"own model", false, {}};
-  for (const ClientOutcome& client : clients) {
+  for (const ClientAccuracy& client : clients) {
     chart.rows.push_back(client_label(client));
     chart.row_notes.push_back(signed_points(*gain_of(client)));
     global.marks.emplace_back(RangeMark{100 * *client.global_accuracy, 0});

@@ -10,12 +10,12 @@ namespace bitfed {
 
 // A row a client (SVG): the accuracy of the global model and of its own, joined by a line, and the difference
 // in percentage points. `clients` in the order of the rows, all with both accuracies.
-std::string gains_picture(const std::vector<ClientOutcome>& clients);
+std::string gains_picture(const std::vector<ClientAccuracy>& clients);
 
 // One client (SVG): its two accuracies as bars, and below them its training samples of each class, of which
 // `full` make a bar of full length.
 struct ClientPicture {
-  ClientOutcome client;
+  ClientAccuracy client;
   std::vector<uint32_t> class_counts;
   std::vector<std::string> class_names;  // missing ones are numbered
   uint32_t full = 0;

@@ -8,8 +8,8 @@
 #include <map>
 #include <numeric>
 
-#include "bitfed/report/pages/aligned.h"
 #include "bitfed/report/humanise.h"
+#include "bitfed/report/pages/aligned.h"
 
 namespace bitfed {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/client_round.h"
 #include "bitfed/rpc/device/client_store.h"
 #include "bitfed/rpc/grpc_connection.h"
@@ -29,6 +29,18 @@ constexpr double kFirstPause = 0.25;  // seconds until the second attempt; doubl
 constexpr double kLongestPause = 20;
 constexpr uint32_t kMostSide = 1 << 16;  // of an image
 
+void read_pixel_statistics(const v1::Prototype& message, Dataset* prototype) {
+  prototype->pixel_mean.assign(message.pixel_mean().begin(), message.pixel_mean().end());
+  prototype->pixel_std.assign(message.pixel_std().begin(), message.pixel_std().end());
+  const auto is_finite = [](float value) { return std::isfinite(value); };
+  const auto is_positive = [](float value) { return std::isfinite(value) && value > 0; };
+  if (!std::ranges::all_of(prototype->pixel_mean, is_finite) ||
+      !std::ranges::all_of(prototype->pixel_std, is_positive)) {
+    throw input_error(
+        "the server's description of the data: expected finite pixel_mean and pixel_std above 0");
+  }
+}
+
 Dataset read_prototype(const v1::Prototype& message) {
   Dataset prototype;
   prototype.name = message.name();
@@ -43,6 +55,7 @@ Dataset read_prototype(const v1::Prototype& message) {
       image == prototype.is_table()) {
     throw input_error("the server's description of the data: expected classes, and either images or columns");
   }
+  read_pixel_statistics(message, &prototype);
   return prototype;
 }
 
@@ -65,7 +78,7 @@ class FederationClient {
   fs::path run() {
     std::error_code code;
     if (fs::exists(model_file(), code)) return model_file();
-    events_({{"event", "connecting"}, {"server", options_.server}});
+    events_(DeviceConnecting{.server = options_.server});
     int failures = 0;
     while (!live()) {
       if (std::exchange(progress_made_, false)) failures = 0;
@@ -131,7 +144,7 @@ class FederationClient {
     last_end_ = end ? end->text : "the connection was lost";
     if (end && end->final) throw failure("{}: {}", options_.server, end->text);
     if (last_end_ != told_end_) {
-      events_({{"event", "disconnected"}, {"text", last_end_}});
+      events_(DeviceDisconnected{.text = last_end_});
       told_end_ = last_end_;
     }
   }
@@ -243,11 +256,10 @@ class FederationClient {
     job_.method = make_method({recipe, prototype, job_.seed});
     job_.half = job_.method->make_client();
     if (!store_.membership()) store_.join({job_.federation, job_.number});
-    events_({{"event", "joined"},
-             {"server", options_.server},
-             {"federation", job_.federation},
-             {"client", job_.number},
-             {"samples", job_.samples.size()}});
+    events_(DeviceJoined{.server = options_.server,
+                         .federation = job_.federation,
+                         .client = job_.number,
+                         .samples = job_.samples.size()});
   }
 
   // Offers the update, sends it if it is wanted, and keeps or drops what goes with it as the server says.
@@ -310,24 +322,23 @@ class FederationClient {
       default:
         throw input_error("the server: found a verdict of kind {}", static_cast<int>(verdict.kind()));
     }
-    events_({{"event", "update-settled"},
-             {"round", update.round},
-             {"verdict", kind},
-             {"upload_bytes", update.result.upload.size()},
-             {"seconds", update.result.train_seconds},
-             {"text", verdict.reason()}});
+    events_(UpdateSettled{.round = update.round,
+                          .verdict = kind,
+                          .upload_bytes = update.result.upload.size(),
+                          .seconds = update.result.train_seconds,
+                          .text = verdict.reason()});
   }
 
   void work(const Received& received) {
     const v1::Work& work = received.message->work();
-    events_({{"event", "work"}, {"round", work.round()}, {"download_bytes", received.bytes.size()}});
+    events_(WorkReceived{.round = work.round(), .download_bytes = received.bytes.size()});
     std::optional<ClientOutcome> outcome;
     try {
       outcome = train(work, received.bytes);
     } catch (const Error& error) {
       check_stop();
       if (error.kind() == Error::Kind::kStopped) return;  // for newer work
-      events_({{"event", "training-failed"}, {"round", work.round()}, {"text", error.what()}});
+      events_(TrainingFailed{.round = work.round(), .text = error.what()});
       FromClient message;
       message.mutable_failed()->set_round(work.round());
       message.mutable_failed()->set_reason(error.what());
@@ -348,13 +359,11 @@ class FederationClient {
   ClientOutcome train(const v1::Work& work, const Bytes& broadcast) {
     const auto stop = [this] { return (options_.stop && options_.stop()) || connection_->has_newer_work(); };
     const auto progress = [&](double fraction) {
-      events_({{"event", "client-progress"},
-               {"round", work.round()},
-               {"client", job_.number},
-               {"fraction", fraction}});
+      events_(ClientProgress{.round = work.round(), .client = job_.number, .fraction = fraction});
     };
-    return run_client({*job_.half, job_.samples, job_.seed, work.round(), job_.number, stop, progress},
-                      broadcast, store_.kept());
+    const Bytes kept = store_.kept();
+    return run_client({*job_.half, broadcast, job_.seed, work.round(), stop},
+                      {job_.number, job_.samples, kept, progress});
   }
 
   void take_result(const Received& received) {
@@ -362,9 +371,7 @@ class FederationClient {
     write_file_atomically(model_file(), received.bytes);
     connection_->finish();
     connection_.reset();
-    events_({{"event", "finished"},
-             {"rounds", received.message->result().rounds()},
-             {"model", model_file().string()}});
+    events_(ResultReceived{.rounds = received.message->result().rounds(), .model = model_file().string()});
   }
 
   const ClientOptions& options_;

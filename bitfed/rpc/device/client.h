@@ -3,9 +3,9 @@
 #include <functional>
 #include <string>
 
-#include "bitfed/run/events.h"
 #include "bitfed/rpc/device/own_samples.h"
 #include "bitfed/rpc/security/trust.h"
+#include "bitfed/run/events.h"
 
 namespace bitfed {
 

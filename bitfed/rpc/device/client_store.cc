@@ -1,7 +1,7 @@
 #include "bitfed/rpc/device/client_store.h"
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 
 namespace bitfed {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
-#include "bitfed/rpc/security/openssl.h"
 #include "bitfed/rpc/protocol.h"
+#include "bitfed/rpc/security/openssl.h"
 
 namespace bitfed {
 namespace {

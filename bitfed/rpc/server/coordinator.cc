@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed_v1.pb.h"
 
 namespace bitfed {
@@ -59,12 +59,11 @@ void Coordinator::check_failure() {
 
 void Coordinator::fault(const std::string& kind, const Connection& connection, const std::string& text) {
   ++counts_[kind];
-  events_({{"event", "client-fault"},
-           {"kind", kind},
-           {"client", connection.number ? Event(*connection.number) : Event()},
-           {"name", connection.name},
-           {"peer", connection.address},
-           {"text", text}});
+  events_(ClientFault{.kind = kind,
+                      .client = connection.number,
+                      .name = connection.name,
+                      .peer = connection.address,
+                      .text = text});
 }
 
 Allowance& Coordinator::allowance_of(const std::string& name) {
@@ -179,10 +178,8 @@ void Coordinator::closed(Peer& peer, bool cleanly) {
         by_number_.erase(owner);
       }
       if (connection.told_result && cleanly) have_result_.insert(*connection.number);
-      events_({{"event", "client-disconnected"},
-               {"client", *connection.number},
-               {"name", connection.name},
-               {"peer", connection.address}});
+      events_(ClientDisconnected{
+          .client = *connection.number, .name = connection.name, .peer = connection.address});
     }
   });
   connections_.erase(&peer);
@@ -272,11 +269,10 @@ void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& mes
     end(*before->second, old, Ending::kReplaced, "another connection has come with this client's name");
   }
   by_number_[number] = &peer;
-  events_({{"event", "client-connected"},
-           {"client", number},
-           {"name", connection.name},
-           {"peer", connection.address},
-           {"version", message.version().substr(0, kMostNameBytes)}});
+  events_(ClientConnected{.client = number,
+                          .name = connection.name,
+                          .peer = connection.address,
+                          .version = message.version().substr(0, kMostNameBytes)});
 
   FromServer answer;
   v1::Welcome& welcome = *answer.mutable_welcome();
@@ -293,6 +289,8 @@ void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& mes
   prototype.set_channels(static_cast<uint32_t>(shape.channels));
   for (const std::string& column : shape.columns) prototype.add_columns(column);
   for (const std::string& name : shape.class_names) prototype.add_class_names(name);
+  for (const float mean : shape.pixel_mean) prototype.add_pixel_mean(mean);
+  for (const float std : shape.pixel_std) prototype.add_pixel_std(std);
   peer.send(answer);
   if (result_ != nullptr) hand_result(peer, connection);
 }

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "bitfed/data/dataset.h"
-#include "bitfed/run/events.h"
 #include "bitfed/federated/experiment.h"
 #include "bitfed/federated/transport.h"
+#include "bitfed/rpc/protocol.h"
 #include "bitfed/rpc/server/allowance.h"
 #include "bitfed/rpc/server/federation_store.h"
-#include "bitfed/rpc/protocol.h"
+#include "bitfed/run/events.h"
 
 namespace bitfed::v1 {
 class FromClient;

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/rpc/server/coordinator.h"
 #include "bitfed_v1.pb.h"
 
@@ -43,10 +43,8 @@ std::vector<uint32_t> Coordinator::present(uint32_t round, uint32_t clients) {
     check_failure();
     if (options_.stop && options_.stop()) return {};
     if (!std::exchange(told, true)) {
-      events_({{"event", "waiting-for-clients"},
-               {"round", round},
-               {"present", ready_count()},
-               {"needed", options_.policy.minimum_clients}});
+      events_(WaitingForClients{
+          .round = round, .present = ready_count(), .needed = options_.policy.minimum_clients});
     }
     wake_.wait_for(lock, kTick);
   }
@@ -64,7 +62,7 @@ bool Coordinator::is_over(size_t chosen, Clock::time_point begin) const {
   const auto quorum = static_cast<size_t>(std::ceil(policy.quorum * static_cast<double>(chosen) - 1e-9));
   if (current_->answered >= std::max<size_t>(quorum, 1)) return true;
   return policy.deadline_seconds > 0 && seconds_since(begin) >= policy.deadline_seconds &&
-         current_->answered >= std::min<size_t>(policy.least_answers, chosen);
+         current_->answered >= std::min<size_t>(policy.min_answers, chosen);
 }
 
 void Coordinator::run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
@@ -89,8 +87,7 @@ void Coordinator::run_round(uint32_t round, const Bytes& broadcast, const std::v
     if (arrivals_.empty()) wake_.wait_for(lock, kTick);
   }
   for (const uint32_t client : current_->wanted) {
-    if (!options_.stop || !options_.stop())
-      events_({{"event", "client-lost"}, {"round", round}, {"client", client}});
+    if (!options_.stop || !options_.stop()) events_(ClientLost{.round = round, .client = client});
   }
   current_.reset();
 }

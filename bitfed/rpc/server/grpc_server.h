@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "bitfed/rpc/server/coordinator.h"
 #include "bitfed/rpc/security/trust.h"
+#include "bitfed/rpc/server/coordinator.h"
 
 namespace bitfed {
 

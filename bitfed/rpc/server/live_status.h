@@ -1,36 +1,40 @@
 #pragma once
 
-#include <chrono>
 #include <deque>
 #include <mutex>
 #include <string>
 
-#include "bitfed/run/events.h"
+#include "bitfed/base/stopwatch.h"
 #include "bitfed/rpc/server/coordinator.h"
+#include "bitfed/run/events.h"
+#include "bitfed/run/status.h"
 
 namespace bitfed {
 
-// What a federation has been doing, gathered from its events for those who watch. Any thread may call.
+// Follows a federation's events and says where it stands. Any thread may call.
 class LiveStatus {
  public:
-  void hear(const Event& event);
+  void receive(const Event& event);
 
-  // One object: name, method, rounds, round, phase, clients, curve, faults …; docs/formats.md.
-  Event snapshot(const CoordinatorStatus& now) const;
+  FederationStatus snapshot(const CoordinatorStatus& now) const;
 
  private:
+  void on(const RunStarted& event);
+  void on(const WaitingForClients& event);
+  void on(const RoundStarted& event);
+  void on(const RoundFinished& event);
+  void on(const ClientFault& event);
+  void on(const ClientLost& event);
+  void on(const RunFinished& event);
+  void on(const auto& /*any other event*/) {}
+
   mutable std::mutex mutex_;
-  Event about_ = Event::object();
-  Event curve_ = Event::array();  // of the rounds: round, seconds, uploads, upload_bytes, accuracy
-  std::deque<Event> faults_;      // the last ones
-  std::string phase_ = "loading";
-  uint64_t upload_bytes_ = 0;
-  uint64_t download_bytes_ = 0;
-  uint64_t lost_ = 0;
-  std::chrono::steady_clock::time_point round_begin_;
+  FederationStatus status_;  // what events tell; the rest comes from the coordinator
+  std::deque<ClientFault> faults_;
+  Stopwatch round_;
 };
 
-// The snapshot in Prometheus' text format.
-std::string prometheus_text(const Event& snapshot);
+// The status in Prometheus' text format.
+std::string prometheus_text(const FederationStatus& status);
 
 }  // namespace bitfed

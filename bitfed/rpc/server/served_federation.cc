@@ -2,24 +2,19 @@
 
 #include <sys/resource.h>
 
-#include <chrono>
 #include <mutex>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/federated/experiment.h"
-#include "bitfed/federated/federation.h"
-#include "bitfed/run/run_folder_writer.h"
-#include "bitfed/federated/summary.h"
+#include "bitfed/federated/run_federation.h"
 #include "bitfed/rpc/server/coordinator.h"
 #include "bitfed/rpc/server/federation_store.h"
 #include "bitfed/rpc/server/grpc_server.h"
 #include "bitfed/rpc/server/http_server.h"
 #include "bitfed/rpc/server/live_status.h"
+#include "bitfed/run/run_folder_writer.h"
 
 namespace bitfed {
 namespace {
-
-namespace fs = std::filesystem;
 
 CoordinatorOptions coordinator_options(const Experiment& experiment, const ServeOptions& options) {
   CoordinatorOptions result;
@@ -33,21 +28,6 @@ CoordinatorOptions coordinator_options(const Experiment& experiment, const Serve
   return result;
 }
 
-FederationOptions federation_options(const Experiment& experiment, const ServeOptions& options) {
-  FederationOptions result;
-  result.seed = experiment.seed;
-  result.rounds = experiment.rounds;
-  result.clients = experiment.clients;
-  result.clients_per_round = experiment.clients_per_round;
-  result.depends_on = experiment.depends_on;
-  result.stop = options.stop;
-  result.select_by_validation = experiment.select_by_validation;
-  // What clients were told must hold: every update and every round is durable.
-  result.checkpoint_seconds = 0;
-  result.keep_seconds = 0;
-  return result;
-}
-
 // A connection is a file, and the usual limit is meant for programs that hold few: where it is reached,
 // nobody else can connect. The system's own limit stays.
 void allow_many_connections() {
@@ -57,21 +37,21 @@ void allow_many_connections() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-HttpResponse answer(const std::string& path, const Event& status, const ServeOptions& options) {
+HttpResponse answer(const std::string& path, const FederationStatus& status, const ServeOptions& options) {
   if (path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
   if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(status)};
-  if (path == "/status.json") return {200, "application/json", status.dump(1) + "\n"};
+  if (path == "/status.json") return {200, "application/json", status_text(status)};
   if (path == "/" && options.page) return {200, "text/html; charset=utf-8", options.page(status)};
   return {404, "text/plain; charset=utf-8", "try /, /metrics, /healthz or /status.json\n"};
 }
 
 }  // namespace
 
-Event serve_federation(const Config& recipe, const ServeOptions& options, const EventSink& events) {
-  const auto start = std::chrono::steady_clock::now();
-  events({{"event", "loading"}});
+RunSummary serve_federation(const Config& recipe, const ServeOptions& options, const EventSink& events) {
+  const Stopwatch clock;
+  events(Loading{});
   const Experiment experiment =
-      read_experiment(recipe, options.default_name, options.data_dir, ClientsAre::kReal);
+      load_experiment(recipe, options.data_dir, options.default_name, ClientsAre::kReal);
   RunFolderWriter folder(options.state, experiment.recipe, RunFolderWriter::Existing::kResume);
   FederationStore store(options.state / "federation.sqlite");
 
@@ -80,7 +60,7 @@ Event serve_federation(const Config& recipe, const ServeOptions& options, const 
   const EventSink sink = [&](const Event& event) {
     const std::lock_guard lock(sink_mutex);
     folder.log(event);
-    live.hear(event);
+    live.receive(event);
     events(event);
   };
   allow_many_connections();
@@ -90,39 +70,29 @@ Event serve_federation(const Config& recipe, const ServeOptions& options, const 
       options.http.empty() ? nullptr : make_http_server(options.http, [&](const std::string& path) {
         return answer(path, live.snapshot(coordinator.status()), options);
       });
-  Event started = started_event(experiment, recipe);
-  started["port"] = network->port();
-  if (http != nullptr) started["http_port"] = http->port();
-  started["federation"] = store.federation();
+  RunStarted started = started_event(experiment);
+  started.port = network->port();
+  if (http != nullptr) started.http_port = http->port();
+  started.federation = store.federation();
   sink(started);
 
-  const fs::path summary_file = options.state / "summary.json";
-  const fs::path model_file = options.state / "model.safetensors";
-  Event summary;
+  RunSummary summary;
   if (folder.is_finished()) {
-    summary = Event::parse(read_text_file(summary_file));
+    summary = read_summary(options.state);
   } else {
     ThreadPool pool(options.threads);
-    const std::unique_ptr<ServerHalf> server = experiment.method->make_server();
-    Federation federation(
-        federation_options(experiment, options), *server, coordinator, store,
-        [&](const Model& model) {
-          Event judged = evaluate_model(model, experiment.evaluation, pool);
-          judged["local_accuracy_mean"] = nullptr;  // personal models stay with their clients
-          return judged;
-        },
-        sink);
-    federation.run();
-    write_state(model_file, model_state(federation.model(), experiment));
-    summary = summarise(experiment, recipe, *server, federation, pool, options.version);
-    summary["client_results"] = Event::array();
-    summary["wall_seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    write_file_atomically(summary_file, summary.dump(1) + "\n");
-    sink({{"event", "run-finished"},
-          {"accuracy", summary["accuracy"]},
-          {"model_sha256", summary["model_sha256"]}});
+    // Clients rely on what they were told: every update and every round is durable.
+    summary = run_federation(experiment, coordinator, store,
+                             {.pool = pool,
+                              .events = sink,
+                              .folder = options.state,
+                              .checkpoint_seconds = 0,
+                              .stop = options.stop,
+                              .version = options.version,
+                              .clock = clock});
   }
-  coordinator.hand_out(experiment.rounds, read_file(model_file), options.linger_seconds);
+  coordinator.hand_out(experiment.rounds, read_file(options.state / "model.safetensors"),
+                       options.linger_seconds);
   return summary;
 }
 

@@ -5,8 +5,10 @@
 #include <string>
 
 #include "bitfed/base/config.h"
-#include "bitfed/run/events.h"
 #include "bitfed/rpc/security/trust.h"
+#include "bitfed/run/events.h"
+#include "bitfed/run/status.h"
+#include "bitfed/run/summary.h"
 
 namespace bitfed {
 
@@ -20,14 +22,14 @@ struct ServeOptions {
   double linger_seconds = 60;  // for clients that are away when the federation ends
   uint64_t most_update_bytes = uint64_t{64} << 20;
   std::string http;  // ADDRESS:PORT for /metrics, /healthz, /status.json and the page; empty: none
-  std::function<std::string(const Event& status)> page;  // the page, from what /status.json gives
+  std::function<std::string(const FederationStatus& status)> page;
   std::function<bool()> stop;
   std::string version;
 };
 
 // Runs the federation of a recipe with clients that come over the network, and writes the folder that a
 // simulation would (recipe, events, model, summary) with federation.sqlite in the place of checkpoints.
-// Killed at any moment and started again, it goes on where it was. Returns the summary.
-Event serve_federation(const Config& recipe, const ServeOptions& options, const EventSink& events);
+// Killed at any moment and started again, it continues where it was.
+RunSummary serve_federation(const Config& recipe, const ServeOptions& options, const EventSink& events);
 
 }  // namespace bitfed

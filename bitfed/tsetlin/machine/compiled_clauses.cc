@@ -8,7 +8,7 @@
 namespace bitfed {
 namespace {
 
-// Some literal and its negation are both demanded.
+// Whether the clause includes a feature and its negation.
 bool contradicts_itself(const BitMatrix& actions, size_t row, size_t features) {
   for (size_t feature = 0; feature < features; ++feature) {
     if (actions.get(row, feature) && actions.get(row, features + feature)) return true;
@@ -32,7 +32,7 @@ CompiledClauses::CompiledClauses(const TsetlinMember& member, size_t class_count
 void CompiledClauses::add_clause(const TsetlinMember& member, size_t row, const PatchLiterals& positions) {
   const uint64_t* actions = member.actions.row(row);
   if (member.weights[row] == 0) return;
-  if (kernels().count_bits(actions, member.actions.stride()) == 0) return;  // an empty clause is silent
+  if (kernels().count_bits(actions, member.actions.stride()) == 0) return;  // an empty clause never fires
   if (contradicts_itself(member.actions, row, shape_.features())) return;
   AlignedVector<uint64_t> mask(positions.blocks() * kBlockWords);
   if (!shape_.is_flat()) {
@@ -54,16 +54,16 @@ void CompiledClauses::add_clause(const TsetlinMember& member, size_t row, const 
 }
 
 ClauseMatcher::ClauseMatcher(const CompiledClauses& clauses) : clauses_(&clauses), lists_(clauses.lists_) {
-  size_t most = 0;
+  size_t max_clauses = 0;
   for (size_t label = 0; label < clauses.class_count(); ++label)
-    most = std::max(most, clauses.clauses_of(label));
-  matches_.resize(most * blocks_for(clauses.shape().patches()) * kBlockWords);
-  fired_.resize(words_for(most));
+    max_clauses = std::max(max_clauses, clauses.clauses_of(label));
+  matches_.resize(max_clauses * blocks_for(clauses.shape().patches()) * kBlockWords);
+  fired_.resize(words_for(max_clauses));
 }
 
 ClauseSpan ClauseMatcher::span(size_t label) {
   const size_t begin = clauses_->class_begin_[label];
-  // A flat machine has no masks of its own.
+  // A flat machine has no position masks.
   const PatchShape& shape = clauses_->shape();
   const size_t words = shape.is_flat() ? 0 : blocks_for(shape.patches()) * kBlockWords;
   return {clauses_->clauses_of(label),
@@ -134,12 +134,12 @@ void ClauseSums::fill(const BitImages& images, std::span<int64_t* const> sums) {
 std::vector<std::vector<int64_t>> class_sums(const BitImages& images,
                                              const std::vector<const CompiledClauses*>& sets) {
   std::vector<std::vector<int64_t>> sums(sets.size());
-  std::vector<int64_t*> places;
+  std::vector<int64_t*> outputs;
   for (std::vector<int64_t>& of_set : sums) {
     of_set.resize(images.count * sets.front()->class_count());
-    places.push_back(of_set.data());
+    outputs.push_back(of_set.data());
   }
-  ClauseSums(sets).fill(images, places);
+  ClauseSums(sets).fill(images, outputs);
   return sums;
 }
 

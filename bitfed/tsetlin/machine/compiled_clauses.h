@@ -12,8 +12,9 @@
 
 namespace bitfed {
 
-// A member of a model in the form that predicts fastest: only clauses that can fire and matter, each as
-// the list of its included literals and, where it is convolutional, a mask for its position.
+// A member of a model in the form that predicts fastest: only clauses that can fire and have a weight, each
+// as the list of its included literals and, if convolutional, a mask of the allowed positions. Immutable:
+// threads may share it.
 class CompiledClauses {
  public:
   CompiledClauses(const TsetlinMember& member, size_t class_count);
@@ -28,7 +29,7 @@ class CompiledClauses {
 
   PatchShape shape_;
   std::vector<int32_t> bias_;
-  std::vector<size_t> class_begin_;  // of the clauses of each class; one more at the end
+  std::vector<size_t> class_begin_;  // first clause of each class; one more entry at the end
   std::vector<int32_t> weights_;     // of each clause
   std::vector<uint32_t> list_starts_;
   std::vector<uint16_t> list_groups_;
@@ -36,16 +37,16 @@ class CompiledClauses {
   AlignedVector<uint64_t> position_masks_;  // convolutional
 };
 
-// What a thread matches compiled clauses with: lists of its own, since matching reorders them.
+// Matches compiled clauses in one thread: has its own lists, since matching reorders them.
 class ClauseMatcher {
  public:
   explicit ClauseMatcher(const CompiledClauses& clauses);  // which must outlive it
 
-  // Convolutional: adds what each class's firing clauses weigh, and the bias, to `sums` (class_count of
-  // them): the sums of the loaded image, unclamped.
+  // Convolutional: adds the unclamped sums of the loaded image (bias and weights of firing clauses) to
+  // `sums`, one per class.
   void add_sums(const PatchLiterals& image, int64_t* sums);
 
-  // Flat: the same for every loaded sample, class_count sums each.
+  // Flat: the same for every loaded sample: [sample][class].
   void add_sums(const FlatLiterals& samples, int64_t* sums);
 
  private:
@@ -53,17 +54,17 @@ class ClauseMatcher {
 
   const CompiledClauses* clauses_;
   std::vector<uint16_t> lists_;
-  AlignedVector<uint64_t> matches_;  // of the class in hand
+  AlignedVector<uint64_t> matches_;  // of the current class
   std::vector<uint64_t> fired_;
 };
 
-// The class sums of images by several sets of clauses of the same shape. One per thread, used again and
-// again.
+// The class sums of images for several sets of clauses of the same shape. Reusable but not thread-safe: one
+// per thread.
 class ClauseSums {
  public:
   explicit ClauseSums(const std::vector<const CompiledClauses*>& sets);  // at least one; must outlive it
 
-  // Of every set the unclamped sums, [sample][class], to its place of `sums`.
+  // Writes the unclamped sums of set s, [sample][class], to sums[s].
   void fill(const BitImages& images, std::span<int64_t* const> sums);
 
  private:
@@ -73,7 +74,7 @@ class ClauseSums {
   std::optional<FlatLiterals> flat_;  // flat
 };
 
-// The same once: [set][sample][class].
+// The same for a single use: [set][sample][class].
 std::vector<std::vector<int64_t>> class_sums(const BitImages& images,
                                              const std::vector<const CompiledClauses*>& sets);
 

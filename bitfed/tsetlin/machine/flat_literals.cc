@@ -17,7 +17,7 @@ void FlatLiterals::load(const BitImages& images, size_t begin) {
   for (size_t i = 0; i < count_; ++i) set_bit(bitmap(filler()), i);
   const size_t row_bits = shape_.width * shape_.planes;
   uint64_t square[64];
-  // Words behind the last sample keep what they have: loaded() rules it out.
+  // Words beyond the last sample keep stale bits: loaded() masks them.
   for (size_t word = 0; word < words_for(count_); ++word) {
     const size_t first = 64 * word;
     const size_t samples = std::min<size_t>(64, count_ - first);

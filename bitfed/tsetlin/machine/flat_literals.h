@@ -7,20 +7,21 @@
 
 namespace bitfed {
 
-// Many samples of a flat machine turned inside out: for every literal a bitmap over the samples that says in
-// which it holds, so that one AND does a block of samples. Not thread-safe: one per thread, reused.
+// Many samples of a flat machine, transposed: for every literal a bitmap over the samples in which it holds,
+// so that one AND processes a block of samples. Not thread-safe: one per thread, reused.
 class FlatLiterals {
  public:
   static constexpr size_t kSamples = kBlockBits;
 
   explicit FlatLiterals(const PatchShape& shape);
 
-  // Takes samples begin … begin + kSamples - 1, or as many as there are.
+  // Loads samples begin … begin + kSamples - 1, or fewer at the end of `images`.
   void load(const BitImages& images, size_t begin);
 
   size_t count() const { return count_; }                      // of samples
   const uint64_t* loaded() const { return bitmap(filler()); }  // the bitmap of all samples
-  // A block a literal, then that of all samples; within a literal's only the bits of samples mean something.
+  // One block per literal, then the bitmap of all samples. In a literal's block only bits of loaded samples
+  // are valid.
   const uint64_t* bitmaps() const { return bitmaps_.data(); }
 
  private:

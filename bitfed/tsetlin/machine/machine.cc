@@ -11,10 +11,11 @@
 namespace bitfed {
 namespace {
 
-constexpr uint8_t kInitialState = 127;               // excluded, on the edge
-constexpr uint64_t kEvenBits = 0x5555555555555555u;  // of a word of clauses: those that vote for their class
+constexpr uint8_t kInitialState = 127;  // excluded, at the boundary
+// Of a word of clauses: the clauses that vote for their class.
+constexpr uint64_t kEvenBits = 0x5555555555555555u;
 
-// Where `entry`, which must be there, is first found in a list: a group at a time, in a register that every
+// The index of the first `entry`, which must exist, in a list: one group at a time, in a register that every
 // CPU has.
 uint16_t* find_entry(uint16_t* list, uint16_t entry) {
   typedef uint16_t Group __attribute__((vector_size(16)));
@@ -23,7 +24,7 @@ uint16_t* find_entry(uint16_t* list, uint16_t entry) {
   for (;; list += kLiteralGroup) {
     Group group;
     std::memcpy(&group, list, sizeof(group));
-    const auto equal = group == wanted;  // all bits of an equal entry
+    const auto equal = group == wanted;  // all bits set where entries are equal
     uint64_t halves[2];
     std::memcpy(halves, &equal, sizeof(halves));
     if (halves[0] != 0) return list + std::countr_zero(halves[0]) / 16;
@@ -31,8 +32,8 @@ uint16_t* find_entry(uint16_t* list, uint16_t entry) {
   }
 }
 
-// Entries that a clause's list can come to have: all literals of the content, in whole groups. A flat machine
-// has no lists.
+// The capacity of a clause's list: all literals of the content, padded to whole groups. A flat machine has no
+// lists.
 size_t list_room(const PatchShape& shape) {
   if (shape.is_flat()) return 0;
   return (2 * shape.content_bits() + kLiteralGroup - 1) / kLiteralGroup * kLiteralGroup;
@@ -40,7 +41,7 @@ size_t list_room(const PatchShape& shape) {
 
 }  // namespace
 
-// The randomness of one sample: wide draws for the kernels, narrow ones for everything else.
+// The random numbers of one sample: wide draws for the kernels, narrow draws for everything else.
 struct TsetlinMachine::Draws {
   RandomLanes lanes;
   uint64_t narrow_state;
@@ -48,7 +49,7 @@ struct TsetlinMachine::Draws {
   explicit Draws(RandomStream stream) {
     for (int lane = 0; lane < 8; ++lane) {
       lanes.s0[lane] = stream.next_u64();
-      lanes.s1[lane] = stream.next_u64() | 1;  // a generator must not be all zero
+      lanes.s1[lane] = stream.next_u64() | 1;  // the state of a generator must not be all zero
     }
     narrow_state = stream.next_u64();
   }
@@ -128,7 +129,8 @@ void TsetlinMachine::train_epoch(const BitImages& images, std::span<const uint16
   assert(images.count == labels.size());
   std::vector<uint32_t> order(labels.size());
   std::iota(order.begin(), order.end(), 0u);
-  // Data sorted by class would teach one class after the other and forget the first.
+  // In data sorted by class the machine would learn one class at a time and forget the first. Substream 0 is
+  // for the order, substream i + 1 for the i-th sample.
   RandomStream(random.substream(0)).shuffle(std::span<uint32_t>(order));
 
   for (size_t i = 0; i < order.size(); ++i) {
@@ -138,12 +140,12 @@ void TsetlinMachine::train_epoch(const BitImages& images, std::span<const uint16
     image_.load(images, order[i]);
     if (shape_.is_flat()) image_.patch(0, flat_image_.data());
     if (options_.scheme == UpdateScheme::kOneVsAll) {
-      for (size_t other = 0; other < class_count_; ++other) teach(other, other == label, draws);
+      for (size_t other = 0; other < class_count_; ++other) update_class(other, other == label, draws);
     } else {
-      teach(label, true, draws);
+      update_class(label, true, draws);
       if (class_count_ > 1) {
         const size_t other = draws.below(class_count_ - 1);
-        teach(other + (other >= label ? 1 : 0), false, draws);
+        update_class(other + (other >= label ? 1 : 0), false, draws);
       }
     }
   }
@@ -151,21 +153,22 @@ void TsetlinMachine::train_epoch(const BitImages& images, std::span<const uint16
 
 // Equation 1 of the FedTMOS paper: each clause of the class gets feedback with probability
 // (T - sum) / 2T if the sample is of the class, (T + sum) / 2T if not.
-void TsetlinMachine::teach(size_t label, bool positive, Draws& draws) {
+void TsetlinMachine::update_class(size_t label, bool positive, Draws& draws) {
   evaluate(label);
   const size_t first_row = label * options_.clauses;
   const int64_t limit = options_.threshold;
   const int64_t sum = std::clamp<int64_t>(
       kernels_->sum_chosen(votes_.data() + first_row, fired_.data(), options_.clauses), -limit, limit);
   const int64_t missing = positive ? limit - sum : limit + sum;
-  const auto probability = static_cast<unsigned>((missing * 65536 + limit) / (2 * limit));
+  const auto probability = static_cast<unsigned>((missing * 65536 + limit) / (2 * limit));  // in 1 / 65536
   if (probability == 0) return;
   kernels_->bernoulli16(&draws.lanes, probability, chosen_.size(), chosen_.data());
 
-  // Type I feedback goes to the clauses that vote for what the sample is, type II to those that do not and
-  // fired all the same.
+  // Type I feedback goes to the clauses that vote for the right answer (for the class if the sample is of the
+  // class, else against it), type II to the other clauses if they fired.
   const uint64_t reinforced = positive ? kEvenBits : ~kEvenBits;
   for (size_t w = 0; w < chosen_.size(); ++w) {
+    // The last word has random bits beyond the last clause.
     const uint64_t existing = w + 1 < chosen_.size() || options_.clauses % 64 == 0
                                   ? ~uint64_t{0}
                                   : (uint64_t{1} << options_.clauses % 64) - 1;
@@ -182,7 +185,7 @@ void TsetlinMachine::teach(size_t label, bool positive, Draws& draws) {
   }
 }
 
-// Sets fired_ and matches_ for a class. While training, an empty clause matches everywhere.
+// Sets fired_ and matches_ for a class. In training, an empty clause matches everywhere.
 void TsetlinMachine::evaluate(size_t label) {
   const size_t row = label * options_.clauses;
   if (shape_.is_flat()) {
@@ -195,6 +198,7 @@ void TsetlinMachine::evaluate(size_t label) {
   kernels_->match_clauses(image_.bitmaps(), image_.blocks(), span, matches_.data(), fired_.data());
 }
 
+// A clause fires if the image has all its included literals.
 void TsetlinMachine::evaluate_flat(size_t first_row) {
   std::fill(fired_.begin(), fired_.end(), uint64_t{0});
   for (size_t clause = 0; clause < options_.clauses; ++clause) {
@@ -205,8 +209,8 @@ void TsetlinMachine::evaluate_flat(size_t first_row) {
   }
 }
 
-// Reinforces a pattern that is there, forgets what is not: literals that hold in a matching patch move
-// toward inclusion; the others, or all where nothing matches, toward exclusion at the rate 1 / s.
+// Type I feedback reinforces a matching pattern and forgets the rest: literals that hold in a matching patch
+// move toward inclusion; the others, or all where nothing matches, move toward exclusion at the rate 1 / s.
 void TsetlinMachine::type_one(size_t row, const uint64_t* match, bool fired, Draws& draws) {
   const unsigned forget = forget_floor_ + (draws.uniform() < forget_rest_ ? 1u : 0u);
   if (!fired) {
@@ -216,6 +220,8 @@ void TsetlinMachine::type_one(size_t row, const uint64_t* match, bool fired, Dra
   }
   load_patch(match, draws);
   kernels_->bernoulli(&draws.lanes, forget, words_, down_.data());
+  // Without boost, a literal that holds is rewarded with probability 1 - 1 / s: where the same draw does not
+  // forget.
   for (size_t w = 0; w < words_; ++w) {
     up_[w] = options_.boost ? literals_[w] : literals_[w] & ~down_[w];
     down_[w] &= ~literals_[w];
@@ -224,8 +230,8 @@ void TsetlinMachine::type_one(size_t row, const uint64_t* match, bool fired, Dra
   if (options_.weighted) votes_[row] += sign(row);
 }
 
-// Makes a clause that should not have fired more particular: excluded literals that fail in a matching
-// patch move toward inclusion.
+// Type II feedback makes a clause that should not have fired more specific: excluded literals that are false
+// in a matching patch move toward inclusion.
 void TsetlinMachine::type_two(size_t row, const uint64_t* match, Draws& draws) {
   load_patch(match, draws);
   const uint64_t* actions = actions_.row(row);
@@ -234,7 +240,7 @@ void TsetlinMachine::type_two(size_t row, const uint64_t* match, Draws& draws) {
   if (options_.weighted && std::abs(votes_[row]) > 1) votes_[row] -= sign(row);
 }
 
-// The literals of one of the patches that match, drawn uniformly.
+// Loads the literals of a matching patch, drawn uniformly.
 void TsetlinMachine::load_patch(const uint64_t* match, Draws& draws) {
   if (shape_.is_flat()) {
     std::copy(flat_image_.begin(), flat_image_.end(), literals_.begin());
@@ -256,8 +262,8 @@ void TsetlinMachine::step(size_t row, const uint64_t* up, const uint64_t* down) 
   if (changed && !shape_.is_flat()) update_list(row);
 }
 
-// Literals of the patch's position hold at the same patches in every image: a clause's are kept as one
-// bitmap, the others as a list. More than half of the included literals tend to be of the first kind.
+// Position literals hold at the same patches in every image: those of a clause are kept as one bitmap, its
+// other literals as a list. More than half of the included literals tend to be position literals.
 void TsetlinMachine::update_list(size_t row) {
   const uint64_t* actions = actions_.row(row);
   uint64_t moved = 0;
@@ -275,6 +281,7 @@ void TsetlinMachine::update_list(size_t row) {
   if (moved != 0) image_.position_mask(actions, position_mask(row));
 }
 
+// The included literals of the content in ascending order, padded to whole groups, at least one.
 void TsetlinMachine::make_list(size_t row) {
   uint16_t* list = lists_.data() + list_starts_[row];
   uint16_t* next = list;
@@ -291,7 +298,8 @@ void TsetlinMachine::make_list(size_t row) {
   list_groups_[row] = static_cast<uint16_t>(groups);
 }
 
-// The order of a list is what its clause's past made of it and worth keeping.
+// Appends the literal, with a new group if the last one is full. Keeps the order of the list, which matching
+// has optimised.
 void TsetlinMachine::include(size_t row, uint16_t literal) {
   uint16_t* end = lists_.data() + list_starts_[row] + list_counts_[row];
   if (list_counts_[row] == list_groups_[row] * kLiteralGroup) {
@@ -302,7 +310,7 @@ void TsetlinMachine::include(size_t row, uint16_t literal) {
   ++list_counts_[row];
 }
 
-// The last literal takes the place of the one that goes.
+// The last literal replaces the removed one; a group that becomes empty is dropped, except the first.
 void TsetlinMachine::exclude(size_t row, uint16_t literal) {
   uint16_t* list = lists_.data() + list_starts_[row];
   const size_t last = --list_counts_[row];

@@ -13,32 +13,33 @@
 namespace bitfed {
 
 enum class UpdateScheme {
-  kOneVsAll,        // a sample teaches its own class and every other one
-  kOneVsOneRandom,  // its own class and one other, drawn at random
+  kOneVsAll,        // a sample updates its own class and every other class
+  kOneVsOneRandom,  // a sample updates its own class and one other, drawn at random
 };
 
 struct MachineOptions {
-  size_t clauses = 100;    // a class; the even ones vote for it, the odd ones against
-  int32_t threshold = 50;  // T: where the votes for a class are meant to end
+  size_t clauses = 100;    // per class; even clauses vote for it, odd ones against
+  int32_t threshold = 50;  // T: the target of the class sums
   double sensitivity = 5;  // s: 1 / s is the rate of forgetting
   UpdateScheme scheme = UpdateScheme::kOneVsAll;
   bool weighted = true;  // integer weights that start at 1 and never fall below
-  bool boost = true;     // true positives are rewarded always, not with probability (s - 1) / s
+  bool boost = true;     // reward true positives always, not with probability (s - 1) / s
 };
 
-// A multi-class Tsetlin machine in training, flat or convolutional (Granmo 2018; Granmo et al. 2019;
-// weights: Phoulady et al. 2020). Each clause has an automaton per literal, a byte that starts at 127
-// and includes its literal from 128 on. The result is a function of the options, the data and the
-// random stream alone, the same bits on every instruction set.
+// A multi-class Tsetlin machine in training, flat or convolutional (Granmo 2018; Granmo et al. 2019; weights:
+// Phoulady et al. 2020). Each clause has an automaton per literal, a byte that starts at 127 and includes its
+// literal from 128 on. The result depends only on the options, the data and the random stream, and has the
+// same bits on every instruction set.
 class TsetlinMachine {
  public:
   TsetlinMachine(const MachineOptions& options, const PatchShape& shape, size_t class_count);
 
-  // Goes on from another machine's actions and weights: its included literals start just inside.
+  // Continues from the actions and weights of another machine: included literals start at 128, the others at
+  // 127.
   void restart_from(const BitMatrix& actions, std::span<const int32_t> weights);
 
-  // One pass over the samples in an order drawn from `random`, which must be a stream of this epoch's
-  // own. `stop` is asked now and then; true ends the epoch early.
+  // One pass over the samples in an order drawn from `random`, which must be a stream for this epoch only.
+  // `stop` is called periodically; true ends the epoch early.
   void train_epoch(const BitImages& images, std::span<const uint16_t> labels, const RandomStream& random,
                    const std::function<bool()>& stop = {});
 
@@ -46,10 +47,12 @@ class TsetlinMachine {
   const PatchShape& shape() const { return shape_; }
   size_t class_count() const { return class_count_; }
 
-  // Row class * clauses + clause, a column a literal.
+  // Row class * clauses + clause, a column per literal.
   const BitMatrix& actions() const { return actions_; }
-  std::vector<int32_t> weights() const;                         // the same rows; positive
-  const std::vector<int32_t>& votes() const { return votes_; }  // the same, negative where they count against
+  std::vector<int32_t> weights() const;  // per row; positive
+  const std::vector<int32_t>& votes() const {
+    return votes_;
+  }  // per row; negative where the clause votes against
   std::span<const uint8_t> states(size_t row) const {
     return {states_.data() + row * words_ * 64, shape_.literals()};
   }
@@ -57,7 +60,7 @@ class TsetlinMachine {
  private:
   struct Draws;
 
-  void teach(size_t label, bool positive, Draws& draws);
+  void update_class(size_t label, bool positive, Draws& draws);
   void evaluate(size_t label);
   void evaluate_flat(size_t first_row);
   void type_one(size_t row, const uint64_t* match, bool fired, Draws& draws);
@@ -78,34 +81,34 @@ class TsetlinMachine {
   size_t class_count_;
   size_t words_;  // of masks over the literals
 
-  // The kernels draw single bits with probability n / 256, and automata are to forget with 1 / s. Dithering
-  // between the two neighbours of 256 / s keeps the mean exact.
+  // The kernels draw bits with probability n / 256, but automata must forget with probability 1 / s.
+  // Dithering between the two integers next to 256 / s keeps the mean exact.
   unsigned forget_floor_;
   double forget_rest_;
 
-  AlignedVector<uint8_t> states_;  // row by row, 64 * words_ automata each; the padding stays 0
+  AlignedVector<uint8_t> states_;  // 64 * words_ automata per row; the padding stays 0
   BitMatrix actions_;              // the automata's top bits
-  std::vector<int32_t> votes_;     // row by row: the weight, negative where the clause votes against
+  std::vector<int32_t> votes_;     // per row: the weight, negative where the clause votes against
 
   // Convolutional: the same actions in the form that matches fastest.
-  PatchLiterals image_;  // the sample in hand
+  PatchLiterals image_;  // the current sample
   std::vector<uint32_t> list_starts_;
   std::vector<uint16_t> list_groups_;
   std::vector<uint16_t> list_counts_;       // of literals, without fillers
   std::vector<uint16_t> lists_;             // the included literals of the content (see ClauseSpan)
-  AlignedVector<uint64_t> position_masks_;  // row by row: the patches that a clause's position literals allow
+  AlignedVector<uint64_t> position_masks_;  // per row: the patches that the clause's position literals allow
 
   std::vector<uint64_t> flat_image_;         // flat: the image's literals
-  AlignedVector<uint64_t> matches_;          // of the class in hand, a clause each: where it matches
-  std::vector<uint64_t> fired_;              // of the class in hand, a bit a clause
-  std::vector<uint64_t> chosen_;             // of the class in hand, a bit a clause
-  std::vector<uint64_t> literals_;           // of the patch in hand
+  AlignedVector<uint64_t> matches_;          // of the current class, per clause: the matching patches
+  std::vector<uint64_t> fired_;              // of the current class, a bit per clause
+  std::vector<uint64_t> chosen_;             // of the current class, a bit per clause
+  std::vector<uint64_t> literals_;           // of the current patch
   std::vector<uint64_t> valid_;              // ones for the literals, zeros for the padding
-  std::vector<uint64_t> position_literals_;  // ones for those of a patch's position
+  std::vector<uint64_t> position_literals_;  // ones for the literals of a patch's position
   std::vector<uint64_t> none_;               // zeros
   std::vector<uint64_t> up_;
   std::vector<uint64_t> down_;
-  std::vector<uint64_t> changes_;  // of the row in hand: the actions that are new
+  std::vector<uint64_t> changes_;  // of the current row: the actions that flipped
 };
 
 }  // namespace bitfed

@@ -13,7 +13,7 @@ constexpr uint64_t low_bits(size_t count) {
   return count >= 64 ? ~uint64_t{0} : (uint64_t{1} << count) - 1;
 }
 
-// Up to 64 bits from position `from`; reads the word after only where the bits reach into it.
+// Up to 64 bits from position `from`; reads the next word only if the bits extend into it.
 uint64_t read_bits(const uint64_t* words, size_t from, size_t count) {
   const size_t shift = from % 64;
   uint64_t bits = words[from / 64] >> shift;
@@ -21,12 +21,12 @@ uint64_t read_bits(const uint64_t* words, size_t from, size_t count) {
   return bits & low_bits(count);
 }
 
-// Writes bits one after the other, whole words at a time.
+// Appends bits, a word at a time.
 class BitAppender {
  public:
   explicit BitAppender(uint64_t* words) : next_(words) {}
 
-  // Goes on behind the first `position` bits of `words`; those of its word that follow are zero.
+  // Appends after the first `position` bits of `words`; the other bits of that word must be zero.
   BitAppender(uint64_t* words, size_t position)
       : next_(words + position / 64), used_(position % 64), word_(used_ > 0 ? *next_ : 0) {}
 
@@ -41,7 +41,7 @@ class BitAppender {
     }
   }
 
-  // Writes the last word, filled up with zeros.
+  // Writes the last word, padded with zeros.
   void finish() {
     if (used_ > 0) *next_ = word_;
   }
@@ -59,11 +59,11 @@ class BitAppender {
 
  private:
   uint64_t* next_;
-  size_t used_ = 0;  // bits of the word in hand
+  size_t used_ = 0;  // bits of the current word
   uint64_t word_ = 0;
 };
 
-// The lowest or the highest of the set bits from `begin` to `end`, or `end` where there is none.
+// The lowest or the highest set bit in [begin, end), or `end` if there is none.
 size_t first_set(const uint64_t* words, size_t begin, size_t end) {
   for (size_t i = begin; i < end; i += 64) {
     const uint64_t bits = read_bits(words, i, std::min<size_t>(64, end - i));
@@ -91,12 +91,14 @@ PatchLiterals::PatchLiterals(const PatchShape& shape)
   bitmaps_.resize((shape.literals() + 1) * blocks_ * kBlockWords);
   std::copy(valid_.begin(), valid_.end(), bitmap(filler()));
   if (shape.planes > 1) planes_.resize(shape.planes * shape.height * words_for(shape.width));
-  // Windows of whole blocks reach behind the last bit.
+  // Windows of whole blocks extend beyond the last bit.
   strip_words_ = words_for(shape.height * shape.positions_x()) + 2 * kBlockWords;
   strips_.resize(shape.patch_width * strip_words_);
   fill_positions();
 }
 
+// The bitmaps of position literals are the same for every image and filled once. Exactly one of a feature and
+// its negation holds at each patch.
 void PatchLiterals::fill_positions() {
   const size_t rows = shape_.positions_y();
   const size_t columns = shape_.positions_x();
@@ -117,6 +119,8 @@ void PatchLiterals::load(const BitImages& images, size_t sample) {
   if (!shape_.is_flat()) fill_content();
 }
 
+// Feature (dy, dx, plane) holds at patch (y, x) if pixel (y + dy, x + dx) is set: bit (y + dy) * positions_x
+// + x of strip dx, that is bit number y * positions_x + x of the strip from dy * positions_x on.
 void PatchLiterals::fill_content() {
   const Kernels& kernel = kernels();
   const size_t columns = shape_.positions_x();
@@ -128,7 +132,7 @@ void PatchLiterals::fill_content() {
       for (size_t dy = 0; dy < shape_.patch_height; ++dy) {
         const size_t feature =
             shape_.position_bits() + (dy * shape_.patch_width + dx) * shape_.planes + plane;
-        // The window that begins at patch row dy is where the feature holds.
+        // The window that begins at row dy is the bitmap of the feature.
         kernel.split_window(strips_.data() + dx * strip_words_, dy * columns, valid_.data(), blocks_,
                             bitmap(feature), bitmap(feature + shape_.features()));
       }
@@ -136,7 +140,7 @@ void PatchLiterals::fill_content() {
   }
 }
 
-// Strip dx: the rows of the image one after the other, of each the columns that dx of a patch can fall on.
+// Strip dx: the rows of the image in sequence, of each the columns that column dx of a patch can cover.
 void PatchLiterals::fill_strips(const uint64_t* rows, size_t row_words) {
   const size_t columns = shape_.positions_x();
   if (row_words > 1) {
@@ -147,7 +151,7 @@ void PatchLiterals::fill_strips(const uint64_t* rows, size_t row_words) {
     }
     return;
   }
-  // All strips get on at the same pace: a row is appended to all of them, without a branch for each.
+  // Each row is appended to all strips, without a branch for each strip.
   const uint64_t window = low_bits(columns);
   for (size_t dx = 0; dx < shape_.patch_width; ++dx) strips_[dx * strip_words_] = 0;
   for (size_t y = 0; y < shape_.height; ++y) {
@@ -163,21 +167,21 @@ void PatchLiterals::fill_strips(const uint64_t* rows, size_t row_words) {
   }
 }
 
-// The planes of a place lie side by side in the image; here they are taken apart, 64 places at a time.
+// The planes of a pixel are adjacent in the image; this separates them, 64 pixels at a time.
 const uint64_t* PatchLiterals::load_planes() {
   const size_t row_words = words_for(shape_.width);
   uint64_t tile[64];
   for (size_t y = 0; y < shape_.height; ++y) {
     const uint64_t* row = images_->row(sample_, y);
     for (size_t x = 0; x < shape_.width; x += 64) {
-      const size_t places = std::min<size_t>(64, shape_.width - x);
+      const size_t pixels = std::min<size_t>(64, shape_.width - x);
       for (size_t plane = 0; plane < shape_.planes; plane += 64) {
         const size_t bits = std::min<size_t>(64, shape_.planes - plane);
-        for (size_t i = 0; i < places; ++i) {
+        for (size_t i = 0; i < pixels; ++i) {
           tile[i] = read_bits(row, (x + i) * shape_.planes + plane, bits);
         }
-        std::fill(tile + places, tile + 64, uint64_t{0});
-        transpose_64(tile, places, bits);
+        std::fill(tile + pixels, tile + 64, uint64_t{0});
+        transpose_64(tile, pixels, bits);
         for (size_t i = 0; i < bits; ++i) {
           planes_[((plane + i) * shape_.height + y) * row_words + x / 64] = tile[i];
         }
@@ -187,7 +191,7 @@ const uint64_t* PatchLiterals::load_planes() {
   return planes_.data();
 }
 
-// Of each thermometer only the strictest literal counts: the last of y > t, the first of its negations.
+// Of each thermometer only the strictest literal matters: the last of y > t, the first of its negations.
 void PatchLiterals::position_mask(const uint64_t* actions, uint64_t* mask) const {
   const size_t words = blocks_ * kBlockWords;
   const size_t y_end = shape_.positions_y() - 1;
@@ -217,7 +221,7 @@ void PatchLiterals::patch(size_t index, uint64_t* literals) const {
     out.append_range(images_->row(sample_, y + dy), x * shape_.planes, row_bits);
   }
   out.finish();
-  // The negations follow: the features themselves, inverted. The copy runs ahead of its source.
+  // Then the negations: the features, inverted. The copy is ahead of its source.
   BitAppender negations(literals, shape_.features());
   for (size_t from = 0; from < shape_.features(); from += 64) {
     const size_t count = std::min<size_t>(shape_.features() - from, 64);

@@ -9,9 +9,9 @@
 
 namespace bitfed {
 
-// The literals of a patch of bits, in order: the patch's position as two thermometers (y > t for
-// t = 0 … positions_y - 2, then x > t), its content (row by row, then column, then plane), and the
-// negations of all of these. A flat machine is one whose only patch is the whole image.
+// The literals of a patch of bits, in order: the patch's position as two thermometers (y > t for t = 0 …
+// positions_y - 2, then x > t), its content (by row, column, plane), and the negations of all of these. In a
+// flat machine the only patch is the whole image.
 struct PatchShape {
   size_t height = 0;  // of the image
   size_t width = 0;
@@ -31,10 +31,10 @@ struct PatchShape {
   bool operator==(const PatchShape&) const = default;
 };
 
-// One image turned inside out: for every literal a bitmap over the patches that says where it holds.
-// The AND of the bitmaps of a clause's literals then tells at once whether and where the clause matches.
-// Patch y * positions_x + x is bit number that of a bitmap; bitmaps are padded with zeros to whole blocks.
-// A flat machine has one patch and no bitmaps. Not thread-safe: one per thread, reused from image to image.
+// One image, transposed: for every literal a bitmap over the patches in which it holds. The AND of the
+// bitmaps of a clause's literals gives whether and where the clause matches. Patch (y, x) is bit y *
+// positions_x + x of a bitmap; bitmaps are padded with zeros to whole blocks. A flat machine has one patch
+// and no bitmaps. Not thread-safe: one per thread, reused from image to image.
 class PatchLiterals {
  public:
   explicit PatchLiterals(const PatchShape& shape);
@@ -48,7 +48,7 @@ class PatchLiterals {
   const uint64_t* bitmaps() const { return bitmaps_.data(); }   // of literal l: at block l * blocks()
   const uint64_t* everywhere() const { return valid_.data(); }  // the bitmap of all patches
 
-  // A row behind the last literal's that holds everywhere: fills up lists of literals.
+  // The index of a bitmap of ones after the last literal's: pads lists of literals.
   uint16_t filler() const { return static_cast<uint16_t>(shape_.literals()); }
 
   // The patches where all the position literals among `actions` hold.
@@ -68,8 +68,8 @@ class PatchLiterals {
   size_t blocks_;
   AlignedVector<uint64_t> valid_;
   AlignedVector<uint64_t> bitmaps_;
-  std::vector<uint64_t> planes_;  // several planes: the image plane by plane, a row in words_for(width) words
-  std::vector<uint64_t> strips_;  // for one plane, a column offset each: all rows' windows, end to end
+  std::vector<uint64_t> planes_;  // several planes: the image by plane, each row in words_for(width) words
+  std::vector<uint64_t> strips_;  // for one plane, per column offset: the windows of all rows, contiguous
   size_t strip_words_ = 0;
   const BitImages* images_ = nullptr;
   size_t sample_ = 0;

@@ -1,4 +1,4 @@
-// AMX: products of tiles of bytes. What goes in and comes out passes through AVX-512.
+// AMX: products of tiles of bytes. AVX-512 packs the inputs and unpacks the sums.
 
 #include "bitfed/nn/kernels/isa/units.h"
 
@@ -12,8 +12,8 @@ namespace {
 constexpr size_t kTile = kTileRows * kTileBytes;
 constexpr size_t kTileSums = kTileRows * kTileRows;
 
-// All eight tiles, 16 rows of 64 bytes each, while this lives. Tiles 0 to 3 are sums: of high bytes, of low
-// ones, and both once more.
+// Configures all eight tiles, 16 rows of 64 bytes each, while it lives. Tiles 0 to 3 are sums: of high bytes,
+// of low bytes, and both again.
 class Tiles {
  public:
   Tiles() {
@@ -52,7 +52,7 @@ class Tiles {
   }
 };
 
-// The lowest bytes of four times sixteen integers, in turn; and the bytes above them.
+// The lowest bytes of four times sixteen integers, interleaved; and the bytes above them.
 inline __m512i low_quads(const __m512i (&x)[4]) {
   const __m512i ab = _mm512_mask_blend_epi8(0x2222222222222222, x[0], _mm512_slli_epi32(x[1], 8));
   const __m512i cd =
@@ -118,7 +118,7 @@ inline void put_images(const __m512i (&blocks)[4], void* const (&to)[4], size_t 
   put(3, _mm512_shuffle_i32x4(ab_odd, cd_odd, 0xdd));
 }
 
-// Quads of 16 positions' channels as a row a channel.
+// Quads of 16 positions' channels as a row per channel.
 inline void put_channels(const __m512i* quads, size_t row_bytes, void* to) {
   __m512i rows[16];
 #pragma GCC unroll 16
@@ -136,17 +136,17 @@ inline void split_tile(const GradientSplit& s, size_t channel, size_t blocks, si
   __m512i highs[kTileRows][4] = {};
   __m512i lows[kTileRows][4] = {};
   for (size_t p = 0; p < kTileRows; ++p) {
-    const uint32_t place = s.places[first + p];
-    if (place == kNoPixel) continue;
+    const uint32_t offset = s.offsets[first + p];
+    if (offset == kNoPixel) continue;
     for (size_t block = 0; block < blocks; ++block) {
-      __m512i numbers[4];
+      __m512i integers[4];
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
-        const __m512 gradient = _mm512_loadu_ps(s.images[i] + place + channel + block * kTileRows);
-        numbers[i] = _mm512_cvtps_epi32(_mm512_mul_ps(gradient, factor));
+        const __m512 gradient = _mm512_loadu_ps(s.images[i] + offset + channel + block * kTileRows);
+        integers[i] = _mm512_cvtps_epi32(_mm512_mul_ps(gradient, factor));
       }
-      highs[p][block] = high_quads(numbers);
-      lows[p][block] = low_quads(numbers);
+      highs[p][block] = high_quads(integers);
+      lows[p][block] = low_quads(integers);
     }
     const size_t at = channel / kTileBytes * s.block_step + (first + p) * kTileBytes;
     put_images(highs[p], high_to, at);
@@ -169,14 +169,14 @@ void split(const GradientSplit& s) {
 
 void interleave(const float* const (&rows)[4], size_t count, int8_t* to, size_t step) {
   for (size_t at = 0; at < count; at += kTileRows, to += step) {
-    __m512i numbers[4];
+    __m512i integers[4];
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) numbers[i] = _mm512_cvtps_epi32(_mm512_loadu_ps(rows[i] + at));
-    _mm512_storeu_si512(to, low_quads(numbers));
+    for (int i = 0; i < 4; ++i) integers[i] = _mm512_cvtps_epi32(_mm512_loadu_ps(rows[i] + at));
+    _mm512_storeu_si512(to, low_quads(integers));
   }
 }
 
-// The lowest 16 bits of four words, in turn.
+// The lowest 16 bits of four words, interleaved.
 inline __m512i sign_quads(const uint32_t* const (&words)[4], size_t at, size_t shift) {
   uint64_t bits = 0;
 #pragma GCC unroll 4
@@ -184,18 +184,18 @@ inline __m512i sign_quads(const uint32_t* const (&words)[4], size_t at, size_t s
   return _mm512_mask_blend_epi8(bits, _mm512_set1_epi8(-1), _mm512_set1_epi8(1));
 }
 
-void gather(const uint32_t* const (&images)[4], const uint32_t* places, size_t positions, size_t channels,
+void gather(const uint32_t* const (&images)[4], const uint32_t* offsets, size_t positions, size_t channels,
             int8_t* to, size_t block_step) {
   for (size_t p = 0; p < positions; ++p, to += kTileBytes) {
     for (size_t c = 0; c < channels; c += kTileRows) {
       const __m512i quads =
-          places[p] == kNoPixel ? _mm512_setzero_si512() : sign_quads(images, places[p] + c / 32, c % 32);
+          offsets[p] == kNoPixel ? _mm512_setzero_si512() : sign_quads(images, offsets[p] + c / 32, c % 32);
       _mm512_storeu_si512(to + c / kTileRows * block_step, quads);
     }
   }
 }
 
-// 256 times the sums of high bytes and those of low ones.
+// 256 * (sums of high bytes) + (sums of low bytes).
 inline __m512 joined(const int32_t* sums, __m512 factor) {
   const __m512i high = _mm512_loadu_si512(sums);
   const __m512i low = _mm512_loadu_si512(sums + kTileSums);
@@ -260,11 +260,11 @@ inline size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
 }
 
-// About so many tiles along the depth are taken together: fewer, and loads and stores of sums would count;
-// more, and the first-level cache would not hold those of 16 filters.
+// About this many tiles along the depth are processed together: with fewer, loads and stores of sums would
+// take time; with more, the first-level cache would not hold the tiles of 16 filters.
 constexpr size_t kTilesTogether = 8;
 
-// Tiles to take together so that `tiles` make parts of one size.
+// Tiles to process together so that `tiles` make parts of one size.
 inline size_t even_part(size_t tiles) {
   const size_t parts = (tiles + kTilesTogether / 2) / kTilesTogether;
   return parts < 2 ? tiles : (tiles + parts - 1) / parts;
@@ -297,20 +297,20 @@ struct Finished {
   alignas(64) int32_t sums[4 * kTileSums];
   Positions two[2];
   size_t channel;
-  size_t rows = 0;  // of an odd last tile, which stands here twice, half as many
+  size_t rows = 0;  // half as many for an odd last tile, which is here twice
   size_t rows_put = 0;
 };
 
-// So many more rows of sums to their pixels.
+// Stores the next `rows` rows of sums to their pixels.
 inline void put(const TileProduct& p, size_t rows, Finished* finished) {
   const __m512 factor = _mm512_set1_ps(p.factor);
   const size_t end = smaller(finished->rows_put + rows, finished->rows);
   for (size_t row = finished->rows_put; row < end; ++row) {
     const size_t tile = row / kTileRows;
     const Positions& positions = finished->two[tile];
-    const uint32_t place = p.places[positions.first + row % kTileRows];
-    const size_t at = positions.image * p.c_image_step + place;
-    if (place == kNoPixel || at >= p.c_floats) continue;
+    const uint32_t offset = p.offsets[positions.first + row % kTileRows];
+    const size_t at = positions.image * p.c_image_step + offset;
+    if (offset == kNoPixel || at >= p.c_floats) continue;
     const int32_t* sums = finished->sums + 2 * tile * kTileSums + row % kTileRows * kTileRows;
     float* to = p.c + at + finished->channel;
     const __m512 gradient = joined(sums, factor);
@@ -325,9 +325,9 @@ inline void put(const TileProduct& p, size_t rows, Finished* finished) {
   finished->rows_put = end;
 }
 
-// Twice 16 positions by a tile of channels: weights, which may come from afar, are loaded once for both, and
-// all taps meet 64 filters of the gradient while these are in the first-level cache. In between, the sums
-// before these are put away.
+// Twice 16 positions by a tile of channels: weights, which may come from memory, are loaded once for both,
+// and all taps are multiplied with 64 filters of the gradient while these are in the first-level cache. In
+// between, the previous sums are stored.
 inline void multiply_positions(const TileProduct& p, const Tiles& tiles, const int8_t* weights,
                                Finished* next, Finished* last) {
   const auto gradient_at = [&](const Positions& positions) {

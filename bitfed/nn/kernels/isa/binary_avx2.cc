@@ -21,8 +21,8 @@ inline Sums load_sums(const int32_t* from) {
 inline Sums larger(Sums a, Sums b) {
   return _mm256_max_epi32(a, b);
 }
-inline uint32_t bits_at_least(Sums sums, Sums least) {
-  const __m256i below = _mm256_cmpgt_epi32(least, sums);
+inline uint32_t bits_at_least(Sums sums, Sums min) {
+  const __m256i below = _mm256_cmpgt_epi32(min, sums);
   return static_cast<uint32_t>(~_mm256_movemask_ps(_mm256_castsi256_ps(below)) & 255);
 }
 inline Values values_of(Sums sums) {
@@ -62,13 +62,13 @@ inline __m256i word_counts(__m256i bytes) {
   return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 
-constexpr size_t kRun = 31;  // words whose counts, up to 8 a byte, a byte can hold
+constexpr size_t kRun = 31;  // words whose counts, up to 8 per byte, a byte can hold
 
 // The sums of eight filters about four pixels.
 inline void quad_sums(const SignPatches& q, size_t quad, size_t filter, __m256i (&sums)[4]) {
   const __m256i none = _mm256_setzero_si256();
   __m256i counts[4] = {none, none, none, none};
-  const uint32_t* places = q.places + 4 * quad;
+  const uint32_t* offsets = q.offsets + 4 * quad;
   const uint32_t* weights = q.filters + filter;
   for (size_t segment = 0; segment < q.segments; ++segment) {
     const uint32_t* base = q.image + segment * q.segment_step;
@@ -79,7 +79,7 @@ inline void quad_sums(const SignPatches& q, size_t quad, size_t filter, __m256i 
         const __m256i line = load(weights);
 #pragma GCC unroll 4
         for (int corner = 0; corner < 4; ++corner) {
-          const __m256i word = _mm256_set1_epi32(static_cast<int>(base[places[corner] + k]));
+          const __m256i word = _mm256_set1_epi32(static_cast<int>(base[offsets[corner] + k]));
           bytes[corner] = _mm256_add_epi8(bytes[corner], byte_counts(_mm256_xor_si256(word, line)));
         }
       }

@@ -18,8 +18,8 @@ inline Sums load_sums(const int32_t* from) {
 inline Sums larger(Sums a, Sums b) {
   return _mm512_max_epi32(a, b);
 }
-inline uint32_t bits_at_least(Sums sums, Sums least) {
-  return _mm512_cmpge_epi32_mask(sums, least);
+inline uint32_t bits_at_least(Sums sums, Sums min) {
+  return _mm512_cmpge_epi32_mask(sums, min);
 }
 inline Values values_of(Sums sums) {
   return _mm512_cvtepi32_ps(sums);
@@ -52,11 +52,11 @@ inline void quad_tile(const SignPatches& p, size_t quad, size_t filter, Finish f
 #pragma GCC unroll 4
     for (int g = 0; g < kGroups; ++g) counts[corner][g] = _mm512_setzero_si512();
   }
-  const uint32_t* places = p.places + 4 * quad;
+  const uint32_t* offsets = p.offsets + 4 * quad;
   const uint32_t* weights = p.filters + filter;
   for (size_t segment = 0; segment < p.segments; ++segment) {
     const uint32_t* base = p.image + segment * p.segment_step;
-    const uint32_t* patches[4] = {base + places[0], base + places[1], base + places[2], base + places[3]};
+    const uint32_t* patches[4] = {base + offsets[0], base + offsets[1], base + offsets[2], base + offsets[3]};
     for (size_t k = 0; k < p.segment_words; ++k, weights += p.filter_count) {
       __m512i line[kGroups];
 #pragma GCC unroll 4

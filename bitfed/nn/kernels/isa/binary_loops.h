@@ -1,4 +1,4 @@
-// Layers of one bit: exact products, signs and the weights behind them; a part of loops.h.
+// One-bit layers: exact products, signs and their latent weights; a part of loops.h.
 
 // A tile of c in registers.
 template <int kRows, int kVectors>
@@ -69,7 +69,7 @@ inline void pair_tile(const PairProduct& p, size_t row, size_t column) {
   tile.clear();
   const int16_t* a[kRows];
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) a[r] = p.a + p.places[row + r];
+  for (int r = 0; r < kRows; ++r) a[r] = p.a + p.offsets[row + r];
   for (size_t segment = 0; segment < p.segments; ++segment) {
     const int16_t* b = p.b + segment * p.b_segment_step + 2 * column;
     const size_t at = segment * p.a_segment_step;
@@ -112,7 +112,7 @@ template <typename Product>
 inline void pair_strips(const Product& p) {
   size_t column = 0;
   if constexpr (kWideVectors > 2) {
-    // By fours, and what is left as a three and a two rather than with a one.
+    // By fours; what is left over becomes a three and a two rather than a four and a one.
     size_t vectors = p.columns / kLanes;
     for (; vectors == 4 || vectors > 5; vectors -= 4, column += 4 * kLanes)
       pair_strip<kGatheredWideRows, 4>(p, column);
@@ -134,7 +134,7 @@ void sum_pairs(const PairSum& p) {
 }
 
 float largest_magnitude(const float* x, size_t count) {
-  constexpr size_t kChains = 4;  // side by side, to hide their latency
+  constexpr size_t kChains = 4;  // independent ones hide their latency
   Largest largest[kChains];
   size_t i = 0;
   for (; i + kChains * kLanes <= count; i += kChains * kLanes) {
@@ -230,23 +230,23 @@ void combine(const float* x, float a, const float* y, float b, size_t count, flo
   for (size_t i = 0; i < count; i += kLanes) store(out + i, fma(load(x + i), all(a), load(y + i) * all(b)));
 }
 
-float mean(const float* x, size_t count, size_t numbers) {
+float mean(const float* x, size_t count, size_t used) {
   Doubles sums = no_doubles();
   for (size_t i = 0; i < count; i += kLanes) sums = add(sums, load(x + i));
-  return static_cast<float>(sum_of(sums) / static_cast<double>(numbers));
+  return static_cast<float>(sum_of(sums) / static_cast<double>(used));
 }
 
 inline Lanes mask_at(const float* mask, size_t i) {
   return mask == nullptr ? all(1.0f) : load(mask + i);
 }
 
-float deviation(const float* x, size_t count, const float* mask, size_t numbers, float about) {
+float standard_deviation(const float* x, size_t count, const float* mask, size_t used, float about) {
   Lanes sum = all(0.0f);
   for (size_t i = 0; i < count; i += kLanes) {
     const Lanes difference = (load(x + i) - all(about)) * mask_at(mask, i);
     sum = fma(difference, difference, sum);
   }
-  return __builtin_sqrtf(sum_of(sum) / static_cast<float>(numbers));
+  return __builtin_sqrtf(sum_of(sum) / static_cast<float>(used));
 }
 
 void standardise(const float* x, size_t count, const float* mask, float about, float factor, float* out) {
@@ -263,10 +263,10 @@ struct Slope {
 };
 
 template <bool kStreams>
-inline void sign_back_as(const SignBackward& s) {
+inline void sign_backward_as(const SignBackward& s) {
   const Slope slope(s.surrogate);
   const Lanes about = all(s.mean);
-  const Lanes inverse = all(s.inverse_deviation);
+  const Lanes inverse = all(s.inverse_std);
   const auto normal_at = [&](size_t i) { return (load(s.x + i) - about) * inverse; };
   const auto passed = [&](size_t i, Lanes normal) { return load(s.gradient + i) * slope.at(normal); };
   Lanes sums = all(0.0f);
@@ -283,25 +283,25 @@ inline void sign_back_as(const SignBackward& s) {
   for (size_t i = 0; i < s.count; i += kLanes) {
     const Lanes normal = normal_at(i);
     Lanes gradient = fma(along, normal, passed(i, normal) - sum) * inverse;
-    if (s.beside != nullptr) gradient = load(s.beside + i) + gradient;
+    if (s.other != nullptr) gradient = load(s.other + i) + gradient;
     put<kStreams>(s.x_gradient + i, gradient);
   }
 }
 
-void sign_back(const SignBackward& s) {
-  if (s.streams) return sign_back_as<true>(s);
-  sign_back_as<false>(s);
+void sign_backward(const SignBackward& s) {
+  if (s.streams) return sign_backward_as<true>(s);
+  sign_backward_as<false>(s);
 }
 
-// What a filter is pulled toward, and what it is blended to.
+// The differences that a filter is pulled by, and the blend.
 struct Blend {
-  Lanes to_turned, to_server, blended;
+  Lanes to_rotated, to_anchor, blended;
 
   Blend(const FilterBlend& f, size_t i) {
     const Lanes weights = load(f.weights + i);
-    to_turned = load(f.turned + i) - weights;
-    to_server = load(f.server + i) - weights;
-    blended = fma(all(f.beta), to_server, fma(all(f.alpha), to_turned, weights));
+    to_rotated = load(f.rotated + i) - weights;
+    to_anchor = load(f.anchor + i) - weights;
+    blended = fma(all(f.beta), to_anchor, fma(all(f.alpha), to_rotated, weights));
   }
 };
 
@@ -309,8 +309,8 @@ void blend_filter(const FilterBlend& f, float* blended) {
   for (size_t i = 0; i < f.count; i += kLanes) store(blended + i, Blend(f, i).blended);
 }
 
-// Blended once more: that takes less time than to read it from memory.
-void blend_filter_back(FilterBlendBackward* b) {
+// The blend is recomputed: that takes less time than to read it from memory.
+void blend_filter_backward(FilterBlendBackward* b) {
   const FilterBlend& f = b->forward;
   const Slope slope(b->surrogate);
   const Lanes alpha = all(f.alpha);
@@ -320,34 +320,34 @@ void blend_filter_back(FilterBlendBackward* b) {
   for (size_t i = 0; i < f.count; i += kLanes) {
     const Blend blend(f, i);
     const Lanes gradient = load(b->gradient + i) * slope.at(blend.blended);
-    of_alpha = fma(gradient, blend.to_turned, of_alpha);
-    of_beta = fma(gradient, blend.to_server, of_beta);
+    of_alpha = fma(gradient, blend.to_rotated, of_alpha);
+    of_beta = fma(gradient, blend.to_anchor, of_beta);
     store(b->kept + i, rest * gradient);
-    store(b->turned + i, alpha * gradient);
+    store(b->rotated + i, alpha * gradient);
   }
   b->of_alpha = sum_of(of_alpha);
   b->of_beta = sum_of(of_beta);
 }
 
-void fuse_filter_back(FilterFuseBackward* f) {
+void fuse_filter_backward(FilterFuseBackward* f) {
   Lanes sums = all(0.0f);
   Lanes alongs = all(0.0f);
   for (size_t i = 0; i < f->count; i += kLanes) {
-    const Lanes gradient = load(f->gradient + i) + load(f->gradient_turned + i);
+    const Lanes gradient = load(f->gradient + i) + load(f->rotated_gradient + i);
     sums = sums + gradient;
     alongs = fma(gradient, load(f->weights + i), alongs);
   }
-  const float numbers = static_cast<float>(f->numbers);
-  const Lanes sum = all(sum_of(sums) / numbers);
-  const Lanes along = all(-sum_of(alongs) / numbers);
-  const Lanes inverse = all(f->inverse_deviation);
+  const float used = static_cast<float>(f->used);
+  const Lanes sum = all(sum_of(sums) / used);
+  const Lanes along = all(-sum_of(alongs) / used);
+  const Lanes inverse = all(f->inverse_std);
   const Lanes lambda = all(f->lambda);
   Lanes of_lambda = all(0.0f);
   for (size_t i = 0; i < f->count; i += kLanes) {
-    const Lanes gradient = load(f->gradient + i) + load(f->gradient_turned + i) - sum;
+    const Lanes gradient = load(f->gradient + i) + load(f->rotated_gradient + i) - sum;
     const Lanes fused = fma(along, load(f->weights + i), gradient) * inverse * load(f->mask + i);
     store(f->local_gradient + i, lambda * fused);
-    of_lambda = fma(fused, load(f->local + i) - load(f->server + i), of_lambda);
+    of_lambda = fma(fused, load(f->local + i) - load(f->anchor + i), of_lambda);
   }
   f->of_lambda = sum_of(of_lambda);
 }

@@ -18,9 +18,9 @@ inline Sums load_sums(const int32_t* from) {
 inline Sums larger(Sums a, Sums b) {
   return vmaxq_s32(a, b);
 }
-inline uint32_t bits_at_least(Sums sums, Sums least) {
-  const uint32x4_t places = {1, 2, 4, 8};
-  return vaddvq_u32(vandq_u32(vcgeq_s32(sums, least), places));
+inline uint32_t bits_at_least(Sums sums, Sums min) {
+  const uint32x4_t offsets = {1, 2, 4, 8};
+  return vaddvq_u32(vandq_u32(vcgeq_s32(sums, min), offsets));
 }
 inline Values values_of(Sums sums) {
   return vcvtq_f32_s32(sums);
@@ -44,13 +44,13 @@ inline Values all_values(float value) {
   return vdupq_n_f32(value);
 }
 
-constexpr size_t kRun = 31;  // words whose counts, up to 8 a byte, a byte can hold
+constexpr size_t kRun = 31;  // words whose counts, up to 8 per byte, a byte can hold
 
 // The sums of four filters about four pixels.
 inline void quad_sums(const SignPatches& q, size_t quad, size_t filter, int32x4_t (&sums)[4]) {
   const uint32x4_t none = vdupq_n_u32(0);
   uint32x4_t counts[4] = {none, none, none, none};
-  const uint32_t* places = q.places + 4 * quad;
+  const uint32_t* offsets = q.offsets + 4 * quad;
   const uint32_t* weights = q.filters + filter;
   for (size_t segment = 0; segment < q.segments; ++segment) {
     const uint32_t* base = q.image + segment * q.segment_step;
@@ -61,7 +61,7 @@ inline void quad_sums(const SignPatches& q, size_t quad, size_t filter, int32x4_
       for (size_t k = first; k < end; ++k, weights += q.filter_count) {
         const uint32x4_t line = vld1q_u32(weights);
         for (int corner = 0; corner < 4; ++corner) {
-          const uint32x4_t differing = veorq_u32(vdupq_n_u32(base[places[corner] + k]), line);
+          const uint32x4_t differing = veorq_u32(vdupq_n_u32(base[offsets[corner] + k]), line);
           bytes[corner] = vaddq_u8(bytes[corner], vcntq_u8(vreinterpretq_u8_u32(differing)));
         }
       }
@@ -91,13 +91,13 @@ inline void for_each_quad(const SignPatches& q, Finish finish) {
 
 void signs_about(const float* values, size_t pixels, size_t channels, float mean, uint32_t* words) {
   const float32x4_t about = vdupq_n_f32(mean);
-  const uint32_t kPlaces[4] = {1, 2, 4, 8};
-  const uint32x4_t places = vld1q_u32(kPlaces);
+  const uint32_t kLaneIndexes[4] = {1, 2, 4, 8};
+  const uint32x4_t offsets = vld1q_u32(kLaneIndexes);
   for (size_t pixel = 0; pixel < pixels; ++pixel) {
     for (size_t first = 0; first < channels; first += 32) {
       uint32_t word = 0;
       for (size_t i = 0; i < 32 && first + i < channels; i += 4, values += 4)
-        word |= vaddvq_u32(vandq_u32(vcgeq_f32(vld1q_f32(values), about), places)) << i;
+        word |= vaddvq_u32(vandq_u32(vcgeq_f32(vld1q_f32(values), about), offsets)) << i;
       *words++ = word;
     }
   }

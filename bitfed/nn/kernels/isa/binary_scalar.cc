@@ -1,4 +1,4 @@
-// Plain loops: what the vector units are held to, and the fallback.
+// Plain loops: the reference for the vector units, and the fallback.
 
 #include "bitfed/nn/kernels/isa/binary_units.h"
 
@@ -14,7 +14,7 @@ int32_t ones(uint32_t x) {
 
 int32_t sum_about(const SignPatches& p, size_t pixel, size_t filter) {
   int32_t differing = 0;
-  const uint32_t* patch = p.image + p.places[pixel];
+  const uint32_t* patch = p.image + p.offsets[pixel];
   const uint32_t* weights = p.filters + filter;
   for (size_t segment = 0; segment < p.segments; ++segment, patch += p.segment_step) {
     for (size_t k = 0; k < p.segment_words; ++k, weights += p.filter_count)
@@ -59,10 +59,10 @@ void sign_norms(const SignPatches& p, const SignNorms& norms) {
 }
 
 void sign_thresholds(const SignPatches& p, const SignThresholds& t) {
-  for (size_t place = 0; place < (t.pools ? p.quads : 4 * p.quads); ++place) {
+  for (size_t i = 0; i < (t.pools ? p.quads : 4 * p.quads); ++i) {
     for (size_t filter = 0; filter < p.filter_count; ++filter) {
-      const int32_t sum = t.pools ? largest_about(p, place, filter) : sum_about(p, place, filter);
-      t.words[t.places[place] + filter / 32] |= uint32_t{sum >= t.least[filter]} << (filter % 32);
+      const int32_t sum = t.pools ? largest_about(p, i, filter) : sum_about(p, i, filter);
+      t.words[t.offsets[i] + filter / 32] |= uint32_t{sum >= t.min_sums[filter]} << (filter % 32);
     }
   }
 }

@@ -2,15 +2,15 @@
 // inside its own anonymous namespace: the loops are written once and compiled for every instruction set, with
 // no code shared between the objects. No contraction: a fused multiply-add is where fma() is written.
 //
-// Lanes: load(p), store(p, x), stream(p, x) past the caches, all(f), + - * /, fma(a, b, c) = a * b + c,
+// Lanes: load(p), store(p, x), stream(p, x) (non-temporal), all(f), + - * /, fma(a, b, c) = a * b + c,
 // root(x), larger(a, b), smaller(a, b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x,
 // shifted), largest_of(x), sum_of(x) by halves; kColumnBlocks (1, 2 or 4). Pairs (16 pairs of 16-bit
 // integers, or 16 sums of 32 bits): no_sums(), load_sums(p), store_sums(p, sums), load_pairs(p),
-// store_pairs(p, x), all_pairs(p) (the one pair at p), paired(p, q), signs_of(x) (that of 0 is 1), dot(sums,
+// store_pairs(p, x), all_pairs(p) (the one pair at p), paired(p, q), signs_of(x) (0 counts as +1), dot(sums,
 // a, b) = sums + a.first * b.first + a.second * b.second, floats_of(sums), transpose_four(from, columns, to,
-// to_step): see transpose_signs, of four rows the first columns, returns how many. Doubles (16 sums):
-// no_doubles(), add(sums, x), sum_of(sums) by halves. store_rounded(p, x), store_rounded(p, even, odd): to 16
-// bits, to the nearest integer, ties to even.
+// to_step): as transpose_signs, for the first columns of four rows; returns the number of columns done.
+// Doubles (16 sums): no_doubles(), add(sums, x), sum_of(sums) by halves. store_rounded(p, x),
+// store_rounded(p, even, odd): to 16 bits, to the nearest integer, ties to even.
 
 // A tile of c in registers: all of its sums advance together.
 template <int kRows, int kVectors>
@@ -63,7 +63,7 @@ void multiply(const Product& p) {
   if (column < p.columns) strip<kSingleRows, 1>(p, column);
 }
 
-template <int kRows, int kVectors, bool kInARow>
+template <int kRows, int kVectors, bool kContiguous>
 inline void gathered_tile(const GatheredProduct& p, size_t row, size_t column) {
   Lanes sums[kRows][kVectors];
 #pragma GCC unroll 16
@@ -77,9 +77,9 @@ inline void gathered_tile(const GatheredProduct& p, size_t row, size_t column) {
     const float* b = p.b + segment * p.depth * p.columns + column;
     const float* starts[kRows];
 #pragma GCC unroll 16
-    for (int r = 0; r < kRows; ++r) starts[r] = base + p.places[row + r];
+    for (int r = 0; r < kRows; ++r) starts[r] = base + p.offsets[row + r];
     for (size_t k = 0; k < p.depth; ++k, b += p.columns) {
-      const size_t at = kInARow ? k : p.depth_places[k];
+      const size_t at = kContiguous ? k : p.depth_offsets[k];
       Lanes line[kVectors];
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) line[v] = load(b + v * kLanes);
@@ -98,42 +98,42 @@ inline void gathered_tile(const GatheredProduct& p, size_t row, size_t column) {
   }
 }
 
-template <int kRows, int kVectors, bool kInARow>
+template <int kRows, int kVectors, bool kContiguous>
 inline void gathered_strip(const GatheredProduct& p, size_t column) {
   size_t row = 0;
-  for (; row + kRows <= p.rows; row += kRows) gathered_tile<kRows, kVectors, kInARow>(p, row, column);
+  for (; row + kRows <= p.rows; row += kRows) gathered_tile<kRows, kVectors, kContiguous>(p, row, column);
   if constexpr (kRows > 4) {
-    for (; row + 4 <= p.rows; row += 4) gathered_tile<4, kVectors, kInARow>(p, row, column);
+    for (; row + 4 <= p.rows; row += 4) gathered_tile<4, kVectors, kContiguous>(p, row, column);
   }
-  for (; row + 2 <= p.rows; row += 2) gathered_tile<2, kVectors, kInARow>(p, row, column);
-  if (row < p.rows) gathered_tile<1, kVectors, kInARow>(p, row, column);
+  for (; row + 2 <= p.rows; row += 2) gathered_tile<2, kVectors, kContiguous>(p, row, column);
+  if (row < p.rows) gathered_tile<1, kVectors, kContiguous>(p, row, column);
 }
 
-template <bool kInARow>
+template <bool kContiguous>
 inline void multiply_gathered_as(const GatheredProduct& p) {
   size_t column = 0;
   if constexpr (kWideVectors > 2) {
     for (; column + kWideVectors * kLanes <= p.columns; column += kWideVectors * kLanes)
-      gathered_strip<kGatheredWideRows, kWideVectors, kInARow>(p, column);
-    if (column + 3 * kLanes == p.columns) return gathered_strip<8, 3, kInARow>(p, column);
+      gathered_strip<kGatheredWideRows, kWideVectors, kContiguous>(p, column);
+    if (column + 3 * kLanes == p.columns) return gathered_strip<8, 3, kContiguous>(p, column);
   }
   for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes)
-    gathered_strip<kPairRows, 2, kInARow>(p, column);
-  if (column < p.columns) gathered_strip<kSingleRows, 1, kInARow>(p, column);
+    gathered_strip<kPairRows, 2, kContiguous>(p, column);
+  if (column < p.columns) gathered_strip<kSingleRows, 1, kContiguous>(p, column);
 }
 
 void multiply_gathered(const GatheredProduct& p) {
-  if (p.depth_places == nullptr) return multiply_gathered_as<true>(p);
+  if (p.depth_offsets == nullptr) return multiply_gathered_as<true>(p);
   multiply_gathered_as<false>(p);
 }
 
 #include "bitfed/nn/kernels/isa/norm_loops.h"
 
-// In this order a sum that is no number stays none.
+// In this order of operands a sum that is not a number stays so.
 template <bool kStreams>
 inline void add_clipped_as(const float* a, const float* b, size_t count, ClipBounds bounds, float* out) {
   for (size_t i = 0; i < count; i += kLanes)
-    put<kStreams>(out + i, smaller(all(bounds.most), larger(all(bounds.least), load(a + i) + load(b + i))));
+    put<kStreams>(out + i, smaller(all(bounds.max), larger(all(bounds.min), load(a + i) + load(b + i))));
 }
 
 void add_clipped(const float* a, const float* b, size_t count, ClipBounds bounds, float* out) {
@@ -141,12 +141,12 @@ void add_clipped(const float* a, const float* b, size_t count, ClipBounds bounds
   add_clipped_as<false>(a, b, count, bounds, out);
 }
 
-void clip_back(const float* out, size_t count, ClipBounds bounds, float* gradient) {
+void clip_backward(const float* out, size_t count, ClipBounds bounds, float* gradient) {
   const Lanes none = all(0.0f);
   for (size_t i = 0; i < count; i += kLanes) {
     const Lanes value = load(out + i);
-    const Lanes below = where_at_least(value, all(bounds.most), none, load(gradient + i));
-    store(gradient + i, where_at_least(all(bounds.least), value, none, below));
+    const Lanes below = where_at_least(value, all(bounds.max), none, load(gradient + i));
+    store(gradient + i, where_at_least(all(bounds.min), value, none, below));
   }
 }
 
@@ -197,7 +197,7 @@ inline Lanes exponential(Lanes x) {
   return add_exponent(sum, shifted);
 }
 
-alignas(64) constexpr float kPlaces[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+alignas(64) constexpr float kLaneIndexes[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
 void softmax_loss(float* logits, size_t rows, size_t columns, size_t classes, const uint16_t* labels,
                   float* sums, float* margins) {
@@ -207,16 +207,16 @@ void softmax_loss(float* logits, size_t rows, size_t columns, size_t classes, co
     const float of_label = row[labels[r]];
     Lanes top = all(-3e38f);
     for (size_t column = 0; column < columns; column += kLanes) {
-      const Lanes place = load(kPlaces) + all(static_cast<float>(column));
+      const Lanes index = load(kLaneIndexes) + all(static_cast<float>(column));
       top = larger(top,
-                   where_at_least(place, all(static_cast<float>(classes)), all(-3e38f), load(row + column)));
+                   where_at_least(index, all(static_cast<float>(classes)), all(-3e38f), load(row + column)));
     }
     const float largest = largest_of(top);
     Lanes sum = all(0.0f);
     for (size_t column = 0; column < columns; column += kLanes) {
-      const Lanes place = load(kPlaces) + all(static_cast<float>(column));
+      const Lanes index = load(kLaneIndexes) + all(static_cast<float>(column));
       const Lanes power = exponential(load(row + column) - all(largest));
-      const Lanes counted = where_at_least(place, all(static_cast<float>(classes)), all(0.0f), power);
+      const Lanes counted = where_at_least(index, all(static_cast<float>(classes)), all(0.0f), power);
       store(row + column, counted);
       sum = sum + counted;
     }
@@ -295,7 +295,7 @@ constexpr NeuralKernels table(const char* name) {
           moments,
           norm_pool,
           norm_pool_sums,
-          norm_pool_back,
+          norm_pool_backward,
           multiply_pairs,
           sum_pairs,
           largest_magnitude,
@@ -306,7 +306,7 @@ constexpr NeuralKernels table(const char* name) {
           pair_signs,
           transpose_signs,
           add_clipped,
-          clip_back,
+          clip_backward,
           descend,
           affine,
           softmax_loss,
@@ -316,10 +316,10 @@ constexpr NeuralKernels table(const char* name) {
           add,
           combine,
           mean,
-          deviation,
+          standard_deviation,
           standardise,
-          sign_back,
+          sign_backward,
           blend_filter,
-          blend_filter_back,
-          fuse_filter_back};
+          blend_filter_backward,
+          fuse_filter_backward};
 }

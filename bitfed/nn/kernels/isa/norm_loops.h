@@ -1,4 +1,4 @@
-// Batch norm, and what other loops take from it; a part of loops.h.
+// Batch norm, and functions that other loops share with it; a part of loops.h.
 
 template <Activation kActivation>
 inline Lanes activate(Lanes x) {
@@ -13,7 +13,7 @@ struct Blocks {
   static constexpr int kBlocks = kCount;
 };
 
-// work(blocks, column): blocks of columns, as many side by side as a unit has registers for.
+// work(blocks, column): as many blocks of columns at a time as a unit has registers for.
 template <typename Work>
 inline void for_each_block(size_t columns, const Work& work) {
   size_t column = 0;
@@ -26,17 +26,17 @@ inline void for_each_block(size_t columns, const Work& work) {
   for (; column < columns; column += kLanes) work(Blocks<1>(), column);
 }
 
-constexpr size_t kRun = 256;  // rows that are summed up one by one; float sums of many more lose digits
+constexpr size_t kRun = 256;  // rows that are summed in sequence; longer float sums would lose digits
 
 inline bool is_streamed(size_t count) {
   return count * sizeof(float) >= kStreamedBytes;
 }
 
-// The sums run down the rows, one after the other; several blocks of columns side by side hide their latency.
+// Sums run down the rows in sequence; several blocks of columns at a time hide their latency.
 template <int kBlocks>
 inline void moments_of_blocks(const float* x, size_t rows, size_t columns, float* mean, float* variance) {
   const Lanes count = all(static_cast<float>(rows));
-  // Sums of differences to the first row: the numbers' own size cancels before they are squared.
+  // Sums of differences to the first row: a large common offset cancels before it is squared.
   Lanes pivot[kBlocks];
   Lanes sums[kBlocks];
   Lanes squares[kBlocks];
@@ -115,7 +115,7 @@ inline void norm_statistics(const NormForward& n, size_t column) {
   }
 }
 
-// What no cache holds until it is read again need not pass through one.
+// With kStreams, a non-temporal store: for outputs that would be evicted before they are read.
 template <bool kStreams>
 inline void put(float* p, Lanes x) {
   if constexpr (kStreams) return stream(p, x);
@@ -132,7 +132,7 @@ inline void normalise_blocks(const NormForward& n, size_t column) {
   for (int b = 0; b < kBlocks; ++b) {
     const size_t at = column + b * kLanes;
     mean[b] = load(n.mean + at);
-    inverse[b] = load(n.inverse_deviation + at);
+    inverse[b] = load(n.inverse_std + at);
     scale[b] = load(n.scale + at);
     shift[b] = load(n.shift + at);
   }
@@ -161,7 +161,7 @@ template <int kBlocks>
 inline void norm_forward_blocks(const NormForward& n, size_t column) {
   const bool streams = is_streamed(n.rows * n.columns);
   if (streams) {
-    // What no cache holds is read once, not twice.
+    // An x that no cache holds is read once, not twice.
     moments_of_blocks<kBlocks>(n.x + column, n.rows, n.columns, n.mean + column, n.variance + column);
   } else {
     norm_statistics<kBlocks>(n, column);
@@ -169,7 +169,7 @@ inline void norm_forward_blocks(const NormForward& n, size_t column) {
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
     const size_t at = column + b * kLanes;
-    store(n.inverse_deviation + at, all(1.0f) / root(load(n.variance + at) + all(n.epsilon)));
+    store(n.inverse_std + at, all(1.0f) / root(load(n.variance + at) + all(n.epsilon)));
   }
   if (streams) return normalise<kBlocks, true>(n, column);
   normalise<kBlocks, false>(n, column);
@@ -180,13 +180,13 @@ void norm_forward(const NormForward& n) {
                  [&](auto blocks, size_t column) { norm_forward_blocks<blocks.kBlocks>(n, column); });
 }
 
-// On the way back a sign is a hardtanh.
+// In the backward pass a sign is a hardtanh.
 inline bool passes_within_one(Activation activation) {
   return activation == Activation::kSign || activation == Activation::kHardtanh;
 }
 
 template <Activation kActivation>
-inline Lanes pass_back(Lanes gradient, Lanes before) {
+inline Lanes pass_gradient(Lanes gradient, Lanes before) {
   const Lanes none = all(0.0f);
   if constexpr (kActivation == Activation::kHardtanh)
     return where_at_least(all(1.0f), larger(before, none - before), gradient, none);
@@ -198,14 +198,14 @@ inline Lanes magnitude(Lanes x) {
   return larger(x, all(0.0f) - x);
 }
 
-// The largest magnitude of numbers.
+// max(abs(value)), not a number if a value is not finite.
 struct Largest {
   Lanes largest = all(0.0f);
-  Lanes nothing = all(0.0f);  // unless a number is not finite, which a maximum may pass over
+  Lanes nothing = all(0.0f);  // unless a value is not finite, which a maximum may pass over
 
-  void take(Lanes number) {
-    largest = larger(magnitude(number), largest);
-    nothing = fma(number, all(0.0f), nothing);
+  void take(Lanes value) {
+    largest = larger(magnitude(value), largest);
+    nothing = fma(value, all(0.0f), nothing);
   }
   void take(const Largest& other) {
     largest = larger(largest, other.largest);
@@ -214,8 +214,8 @@ struct Largest {
   float found() const { return largest_of(largest) + sum_of(nothing); }
 };
 
-// What passes through the activation, and batch norm's own output, are made anew from x for both passes: that
-// takes less time than to write them down and read them again.
+// Batch norm's output, and the gradient behind the activation, are recomputed from x in both passes over the
+// rows: that takes less time than to write and read them.
 template <Activation kActivation, int kBlocks>
 inline void norm_backward_blocks(const NormBackward& n, size_t column, Largest* largest) {
   const Lanes count = all(static_cast<float>(n.rows));
@@ -224,18 +224,18 @@ inline void norm_backward_blocks(const NormBackward& n, size_t column, Largest* 
   Lanes scale[kBlocks];
   Lanes shift[kBlocks];
   Lanes sum[kBlocks];
-  Lanes along[kBlocks];  // the normal
+  Lanes along[kBlocks];  // sums of gradient * normal
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
     mean[b] = load(n.mean + column + b * kLanes);
-    inverse[b] = load(n.inverse_deviation + column + b * kLanes);
+    inverse[b] = load(n.inverse_std + column + b * kLanes);
     scale[b] = load(n.scale + column + b * kLanes);
     shift[b] = load(n.shift + column + b * kLanes);
     sum[b] = along[b] = all(0.0f);
   }
   const auto normal_at = [&](size_t at, int b) { return (load(n.x + at) - mean[b]) * inverse[b]; };
   const auto passed = [&](size_t at, int b, Lanes normal) {
-    return pass_back<kActivation>(load(n.gradient + at), fma(normal, scale[b], shift[b]));
+    return pass_gradient<kActivation>(load(n.gradient + at), fma(normal, scale[b], shift[b]));
   };
   for (size_t first = 0; first < n.rows; first += kRun) {
     Lanes sum_part[kBlocks];

@@ -6,8 +6,7 @@ void moments(const float* x, size_t rows, size_t columns, float* mean, float* va
   });
 }
 
-// The pixels of a window, with their signs turned where the factor is below 0: the largest of them is what
-// x * factor is largest for.
+// The pixels of a window, negated where the factor is below 0: x * factor is largest for the largest of them.
 struct Window {
   Lanes a, b, c, d;
   Lanes largest() const { return larger(larger(a, b), larger(c, d)); }
@@ -23,13 +22,13 @@ inline Window window_at(const float* upper, const float* lower, size_t channels,
 }
 
 template <Activation kActivation>
-inline void norm_pool_as(const NormPool& p, const PoolPlaces& places, float* out) {
+inline void norm_pool_as(const NormPool& p, const PoolSteps& offsets, float* out) {
   const size_t row = p.width * p.channels;
   float* keep = p.chosen;
   for (size_t image = 0; image < p.images; ++image) {
     for (size_t y = 0; y < p.height / 2; ++y) {
       const float* upper = p.x + (image * p.height + 2 * y) * row;
-      float* to = out + image * places.image_step + y * places.row_step;
+      float* to = out + image * offsets.image_step + y * offsets.row_step;
       for (size_t i = 0; i < p.width / 2; ++i, upper += 2 * p.channels, to += p.channels) {
         for (size_t c = 0; c < p.channels; c += kLanes) {
           const Lanes factor = load(p.factor + c);
@@ -44,14 +43,14 @@ inline void norm_pool_as(const NormPool& p, const PoolPlaces& places, float* out
   }
 }
 
-void norm_pool(const NormPool& p, const PoolPlaces& places, float* out) {
-  if (p.activation == Activation::kRelu) return norm_pool_as<Activation::kRelu>(p, places, out);
-  if (p.activation == Activation::kHardtanh) return norm_pool_as<Activation::kHardtanh>(p, places, out);
-  if (p.activation == Activation::kSign) return norm_pool_as<Activation::kSign>(p, places, out);
-  norm_pool_as<Activation::kNone>(p, places, out);
+void norm_pool(const NormPool& p, const PoolSteps& offsets, float* out) {
+  if (p.activation == Activation::kRelu) return norm_pool_as<Activation::kRelu>(p, offsets, out);
+  if (p.activation == Activation::kHardtanh) return norm_pool_as<Activation::kHardtanh>(p, offsets, out);
+  if (p.activation == Activation::kSign) return norm_pool_as<Activation::kSign>(p, offsets, out);
+  norm_pool_as<Activation::kNone>(p, offsets, out);
 }
 
-// Image by image, so that it is read once from where it lies; the sums of one image stay short.
+// Image by image: each is read from memory once, and sums stay short.
 template <Activation kActivation>
 inline void norm_pool_sums_as(const NormPool& p, const NormPoolSums& s) {
   const size_t image_floats = p.windows() * p.channels;
@@ -64,13 +63,13 @@ inline void norm_pool_sums_as(const NormPool& p, const NormPoolSums& s) {
       const Lanes factor = load(p.factor + c);
       const Lanes shift = load(p.shift + c);
       const Lanes mean = load(s.mean + c);
-      const Lanes inverse = load(s.inverse_deviation + c);
+      const Lanes inverse = load(s.inverse_std + c);
       Lanes sum = all(0.0f);
       Lanes along = all(0.0f);
       for (size_t i = 0; i < image_floats; i += p.channels) {
         const size_t at = image * image_floats + i + c;
         const Lanes chosen = load(p.chosen + at);
-        const Lanes gradient = pass_back<kActivation>(load(s.gradient + at), chosen * factor + shift);
+        const Lanes gradient = pass_gradient<kActivation>(load(s.gradient + at), chosen * factor + shift);
         sum = sum + gradient;
         along = fma(gradient, (chosen - mean) * inverse, along);
       }
@@ -86,7 +85,7 @@ void norm_pool_sums(const NormPool& p, const NormPoolSums& s) {
   norm_pool_sums_as<Activation::kNone>(p, s);
 }
 
-// Pixels that no window has, in a last odd row or column.
+// Pixels outside of all windows, in a last odd row or column.
 inline void unpooled_back(const NormPool& p, const NormPoolBackward& b, size_t at, size_t pixels) {
   for (size_t i = 0; i < pixels; ++i, at += p.channels) {
     for (size_t c = 0; c < p.channels; c += kLanes)
@@ -95,7 +94,7 @@ inline void unpooled_back(const NormPool& p, const NormPoolBackward& b, size_t a
 }
 
 template <Activation kActivation>
-inline void norm_pool_back_as(const NormPool& p, const NormPoolBackward& b) {
+inline void norm_pool_backward_as(const NormPool& p, const NormPoolBackward& b) {
   const size_t row = p.width * p.channels;
   const size_t pair = 2 * p.channels;
   const Lanes none = all(0.0f);
@@ -112,13 +111,13 @@ inline void norm_pool_back_as(const NormPool& p, const NormPoolBackward& b) {
           const size_t left = upper + c;
           const size_t right = left + p.channels;
           const Window window = window_at(p.x + left, p.x + left + row, p.channels, toward);
-          const Lanes most = window.largest();
-          const Lanes before = most * toward * factor + load(p.shift + c);
-          Lanes rest = pass_back<kActivation>(load(from + c), before) * factor;
+          const Lanes largest = window.largest();
+          const Lanes before = largest * toward * factor + load(p.shift + c);
+          Lanes rest = pass_gradient<kActivation>(load(from + c), before) * factor;
           const auto give = [&](Lanes pixel, size_t at) {
             const Lanes whole = fma(load(p.x + at), slope, offset);
-            store(b.x_gradient + at, whole + where_at_least(pixel, most, rest, none));
-            rest = where_at_least(pixel, most, none, rest);
+            store(b.x_gradient + at, whole + where_at_least(pixel, largest, rest, none));
+            rest = where_at_least(pixel, largest, none, rest);
           };
           give(window.a, left);
           give(window.b, right);
@@ -135,8 +134,8 @@ inline void norm_pool_back_as(const NormPool& p, const NormPoolBackward& b) {
   }
 }
 
-void norm_pool_back(const NormPool& p, const NormPoolBackward& b) {
-  if (passes_within_one(p.activation)) return norm_pool_back_as<Activation::kHardtanh>(p, b);
-  if (p.activation == Activation::kRelu) return norm_pool_back_as<Activation::kRelu>(p, b);
-  norm_pool_back_as<Activation::kNone>(p, b);
+void norm_pool_backward(const NormPool& p, const NormPoolBackward& b) {
+  if (passes_within_one(p.activation)) return norm_pool_backward_as<Activation::kHardtanh>(p, b);
+  if (p.activation == Activation::kRelu) return norm_pool_backward_as<Activation::kRelu>(p, b);
+  norm_pool_backward_as<Activation::kNone>(p, b);
 }

@@ -1,10 +1,9 @@
-// Plain loops: what the vector units are held to, and the fallback. A fused multiply-add is a call of the C
+// Plain loops: the reference for the vector units, and the fallback. A fused multiply-add is a call of the C
 // library here, slow but exact.
 
 #include "bitfed/nn/kernels/isa/units.h"
 
-// What others are held to must not hang on a vectoriser: that of GCC 12 for ARM gets the way back through
-// batch norm wrong.
+// The reference must not depend on a vectoriser: GCC 12's for ARM gets the backward pass of batch norm wrong.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-vectorize")
 #endif
@@ -144,7 +143,7 @@ inline void store_pairs(int16_t* p, const Pairs& x) {
   for (size_t i = 0; i < 2 * kLanes; ++i) p[i] = x.pairs[i];
 }
 inline Pairs signs_of(Pairs x) {
-  for (int16_t& number : x.pairs) number = number < 0 ? -1 : 1;
+  for (int16_t& value : x.pairs) value = value < 0 ? -1 : 1;
   return x;
 }
 inline size_t transpose_four(const int16_t* /*from*/, size_t /*columns*/, int16_t* /*to*/,

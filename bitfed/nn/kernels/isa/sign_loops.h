@@ -1,6 +1,6 @@
-// What stands behind the sums of signs, once for all vector units; a part of these. Before it a unit defines
-// registers of whole numbers and of floats,
-//   Sums, load_sums, larger, bits_at_least(sums, least), Values, values_of(sums), load_values, store_values,
+// What follows the sums of signs, written once for all vector units, which include this file. Before it a
+// unit defines registers of integers and of floats,
+//   Sums, load_sums, larger, bits_at_least(sums, min), Values, values_of(sums), load_values, store_values,
 //   stream_values, larger and smaller of values, all_values,
 // and for_each_quad(patches, finish(quad, filter, the four sums)).
 
@@ -37,9 +37,9 @@ void sign_norms(const SignPatches& p, const SignNorms& norms) {
 
 void sign_thresholds(const SignPatches& p, const SignThresholds& t) {
   for_each_quad(p, [&](size_t quad, size_t at, const Sums(&sums)[4]) {
-    const Sums least = load_sums(t.least + at);
-    const auto put = [&](size_t place, Sums sum) {
-      t.words[t.places[place] + at / 32] |= bits_at_least(sum, least) << (at % 32);
+    const Sums min = load_sums(t.min_sums + at);
+    const auto put = [&](size_t i, Sums sum) {
+      t.words[t.offsets[i] + at / 32] |= bits_at_least(sum, min) << (at % 32);
     };
     if (t.pools) {
       put(quad, largest_of(sums));

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "bitfed/nn/mlp/mlp.h"
+#include "bitfed/zoo/architecture.h"
+
+namespace bitfed {
+
+Architecture describe_mlp(const MlpShape& shape);
+
+}  // namespace bitfed

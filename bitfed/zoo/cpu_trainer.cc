@@ -1,0 +1,72 @@
+#include <cassert>
+
+#include "bitfed/zoo/network_builder.h"
+#include "bitfed/zoo/trainer.h"
+
+namespace bitfed {
+namespace {
+
+class CpuTrainer : public Trainer {
+ public:
+  CpuTrainer(const TrainedNetwork& network, size_t clients, size_t batch) : spec_(network.spec) {
+    // The parameters are replaced before anything is trained.
+    for (size_t i = 0; i < clients; ++i)
+      networks_.push_back(make_trained_network(network, batch, RandomStream({.purpose = "replaced"})));
+    shapes_ = shapes_of(networks_[0]);
+  }
+
+  size_t clients() const override { return networks_.size(); }
+  const ParameterShapes& shapes() const override { return shapes_; }
+
+  void set_parameters(size_t client, const NetworkParameters& parameters) override {
+    assign_parameters(parameters, &networks_[client]);
+  }
+  NetworkParameters parameters(size_t client) const override { return parameters_of(networks_[client]); }
+  void set_values(size_t client, size_t parameter, std::span<const float> values) override {
+    networks_[client].parameters()[parameter]->assign(values);
+  }
+  void get_values(size_t client, size_t parameter, std::vector<float>* values) const override {
+    *values = networks_[client].parameters()[parameter]->to_vector();
+  }
+  void get_gradient(size_t client, size_t parameter, std::vector<float>* gradient) const override {
+    networks_[client].parameters()[parameter]->copy_gradient(gradient);
+  }
+
+  void begin_round(size_t client, const RandomStream& random) override {
+    networks_[client].seed(random);
+    networks_[client].set_anchor();
+  }
+  void begin_epoch(size_t client, double progress) override { networks_[client].begin_epoch(progress); }
+  void end_round(size_t client) override { networks_[client].fuse(); }
+
+  void load(size_t client, size_t index, std::span<const uint8_t> pixels) override {
+    load_image(spec_, pixels, index, &networks_[client]);
+  }
+  std::vector<float> differentiate(std::span<const std::span<const uint16_t>> labels) override {
+    assert(labels.size() == networks_.size());
+    std::vector<float> losses(labels.size());
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (!labels[i].empty()) losses[i] = networks_[i].differentiate(labels[i]);
+    }
+    return losses;
+  }
+  void descend(size_t client, float rate) override { networks_[client].descend(rate); }
+
+ private:
+  NetworkSpec spec_;
+  mutable std::vector<Network> networks_;  // one per client; they hand out their parameters to be changed
+  ParameterShapes shapes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Trainer> make_cpu_trainer(const TrainedNetwork& network, size_t clients, size_t batch) {
+  return std::make_unique<CpuTrainer>(network, clients, batch);
+}
+
+Network make_trained_network(const TrainedNetwork& network, size_t batch, const RandomStream& random) {
+  return network.rotated ? make_rotated_network(network.spec, *network.rotated, batch, random)
+                         : make_network(network.spec, batch, random);
+}
+
+}  // namespace bitfed
