@@ -41,8 +41,8 @@ class Device : public grpc::ClientBidiReactor<FromClient, FromServer> {
   Device(bitfed::v1::Federation::Stub& stub, Load& load, uint32_t number) : load_(load) {
     stub.async()->Session(&context_, this);
     FromClient hello;
-    hello.mutable_hello()->set_least_protocol(bitfed::kLeastProtocol);
-    hello.mutable_hello()->set_most_protocol(bitfed::kMostProtocol);
+    hello.mutable_hello()->set_least_protocol(bitfed::kMinProtocol);
+    hello.mutable_hello()->set_most_protocol(bitfed::kMaxProtocol);
     hello.mutable_hello()->set_name(fmt::format("load-{}", number));
     hello.mutable_hello()->set_part(number);
     send(hello);

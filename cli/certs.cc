@@ -1,12 +1,20 @@
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <memory>
 
+#include "bitfed/base/byte_io.h"
 #include "bitfed/rpc/security/certificates.h"
 #include "cli/commands.h"
 
 namespace bitfed::cli {
 namespace {
+
+// The password of ca.key, from the environment rather than a flag that every process can read; empty: none.
+std::string password() {
+  const char* text = std::getenv("BITFED_CA_PASSWORD");
+  return text == nullptr ? "" : text;
+}
 
 struct CertsArguments {
   std::string folder;
@@ -17,7 +25,7 @@ struct CertsArguments {
 
 void print(const Issued& issued) {
   fmt::print("{}\n{}\n", issued.certificate.string(), issued.key.string());
-  fmt::print(stderr, "good {}\n", issued.ends);
+  fmt::print(stderr, "expires on {}\n", issued.ends);
 }
 
 CLI::App* add_command(CLI::App& certs, const std::shared_ptr<CertsArguments>& arguments, const char* name,
@@ -46,27 +54,47 @@ void add_certs(CLI::App& app) {
   CLI::App* command = add_command(*certs, init, "init", "Make the authority");
   command->add_option("--name", init->name, "What it is called")->default_val(init->name);
   add_days(command, init, kAuthorityDays);
-  command->callback([init] { print(make_authority(init->folder, init->name, init->days)); });
+  command->callback([init] { print(make_authority(init->folder, init->name, init->days, password())); });
 
   auto server = std::make_shared<CertsArguments>();
   command =
       add_command(*certs, server, "server", "Make the server's certificate; a running server takes it up");
   command->add_option("HOST", server->hosts, "Names and addresses that clients call it by")->required();
   add_days(command, server, kCertificateDays);
-  command->callback([server] { print(issue_server(server->folder, server->hosts, server->days)); });
+  command->callback(
+      [server] { print(issue_server(server->folder, server->hosts, server->days, password())); });
 
   auto client = std::make_shared<CertsArguments>();
   command = add_command(*certs, client, "client", "Make a client's certificate");
   command->add_option("NAME", client->name, "The client's name: its identity in the federation")->required();
   add_days(command, client, kCertificateDays);
-  command->callback([client] { print(issue_client(client->folder, client->name, client->days)); });
+  command->callback(
+      [client] { print(issue_client(client->folder, client->name, client->days, password())); });
 
   auto revoke = std::make_shared<CertsArguments>();
   command = add_command(*certs, revoke, "revoke", "Lock a client out; a running server takes it up");
   command->add_option("NAME", revoke->name, "The client's name")->required();
   command->callback([revoke] {
-    const size_t count = revoke_client(revoke->folder, revoke->name);
+    const size_t count = revoke_client(revoke->folder, revoke->name, password());
     fmt::print("{} certificate{} of '{}' revoked\n", count, count == 1 ? "" : "s", revoke->name);
+  });
+
+  auto request = std::make_shared<CertsArguments>();
+  command = certs->add_subcommand("request", "On a device: ask for a new certificate, with the one it has");
+  command->add_option("--cert", request->name, "The device's certificate")->type_name("FILE")->required();
+  command->add_option("--key", request->folder, "Its key; it stays where it is")
+      ->type_name("FILE")
+      ->required();
+  command->callback([request] { fmt::print("{}", renewal_request(request->name, request->folder)); });
+
+  auto renew = std::make_shared<CertsArguments>();
+  command = add_command(*certs, renew, "renew", "Answer a device's request with a new certificate");
+  command->add_option("REQUEST", renew->name, "What bitfed certs request printed")
+      ->type_name("FILE")
+      ->required();
+  add_days(command, renew, kCertificateDays);
+  command->callback([renew] {
+    fmt::print("{}", renew_client(renew->folder, read_text_file(renew->name), renew->days, password()));
   });
 
   certs->footer(
@@ -77,7 +105,7 @@ void add_certs(CLI::App& app) {
       "Give the server server.pem, server.key, ca.pem and revoked.pem; give ward-3 ca.pem, "
       "clients/ward-3.pem and\n"
       "clients/ward-3.key. ca.key stays where it is. Keys are ECDSA on P-256; only their owner can read "
-      "them.");
+      "them. With a password in BITFED_CA_PASSWORD, init encrypts ca.key, and the others need it.");
 }
 
 }  // namespace bitfed::cli

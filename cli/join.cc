@@ -25,6 +25,14 @@ std::string line_of(const DeviceDisconnected& event) {
   return fmt::format("no connection: {}; trying again", event.text);
 }
 
+std::string line_of(const CertificateExpires& event) {
+  return fmt::format("{}: expires in {} days; renew it", event.file, event.days);
+}
+
+std::string line_of(const Warning& event) {
+  return fmt::format("warning: {}", event.text);
+}
+
 std::string line_of(const DeviceJoined& event) {
   return fmt::format("client {} of federation {}, {} samples", event.client, event.federation, event.samples);
 }
@@ -59,7 +67,7 @@ void join(JoinArguments& arguments) {
   ClientTrust& trust = options.trust;
   if (!arguments.certs.empty()) {
     const std::filesystem::path folder = arguments.certs;
-    if (options.name.empty()) throw input_error("join: --certs DIR: expected --id NAME beside it");
+    if (options.name.empty()) throw input_error("join: --certs DIR: expected --id NAME, too");
     if (trust.ca.empty()) trust.ca = folder / "ca.pem";
     if (trust.certificate.empty()) trust.certificate = folder / "clients" / (options.name + ".pem");
     if (trust.key.empty()) trust.key = folder / "clients" / (options.name + ".key");
@@ -67,7 +75,7 @@ void join(JoinArguments& arguments) {
   if (!trust.plaintext && (trust.ca.empty() || trust.certificate.empty() || trust.key.empty()))
     throw input_error("join: expected --ca, --cert and --key (bitfed certs makes them)");
   if (trust.plaintext && options.name.empty())
-    throw input_error("join: --plaintext: expected --id NAME beside it");
+    throw input_error("join: --plaintext: expected --id NAME, too");
   if (options.state.empty()) options.state = "client-state";
   options.version = BITFED_VERSION;
   options.stop = stop_on_signals();
@@ -118,11 +126,12 @@ void add_join_options(CLI::App& app) {
   command
       ->add_option("--certs", arguments->certs, "A folder of bitfed certs: ca.pem, clients/NAME.pem and .key")
       ->type_name("DIR");
-  command->add_option("--ca", options.trust.ca, "Who signed the server's certificate")->type_name("FILE");
+  command->add_option("--ca", options.trust.ca, "The authority that signed the server's certificate")
+      ->type_name("FILE");
   command->add_option("--cert", options.trust.certificate, "This client's certificate")->type_name("FILE");
   command->add_option("--key", options.trust.key, "Its key")->type_name("FILE");
   command->add_flag("--plaintext", options.trust.plaintext,
-                    "Neither encrypt nor check who it is: for 127.0.0.1 alone");
+                    "No encryption and no authentication: for 127.0.0.1 alone");
   command
       ->add_option("--give-up", options.give_up_seconds,
                    "Seconds without a server after which to end (default: never)")

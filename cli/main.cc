@@ -36,8 +36,9 @@ int run(int argc, char** argv) {
   bitfed::cli::add_serve(app);
   bitfed::cli::add_join(app);
   bitfed::cli::add_certs(app);
+  bitfed::cli::add_admin(app);
 #else
-  for (const char* name : {"serve", "join", "certs"}) {
+  for (const char* name : {"serve", "join", "certs", "admin"}) {
     app.add_subcommand(name, "(federation between machines: not in this build)")
         ->allow_extras()
         ->callback([name] {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <csignal>
 #include <memory>
 
 #include "bitfed/base/byte_io.h"
@@ -52,6 +53,10 @@ std::string line_of(const ClientLost& event) {
   return fmt::format("round {}: no answer from client {}", event.round, event.client);
 }
 
+std::string line_of(const Warning& event) {
+  return fmt::format("warning: {}", event.text);
+}
+
 std::string line_of(const RoundFinished& event) {
   const std::string accuracy =
       event.scores ? fmt::format(", accuracy {:.2f} %", 100 * event.scores->accuracy) : "";
@@ -79,8 +84,12 @@ void find_certificates(const std::string& folder, ServerTrust* trust) {
   if (trust->key.empty()) trust->key = path / "server.key";
   if (trust->client_ca.empty()) trust->client_ca = path / "ca.pem";
   std::error_code code;
-  if (trust->revoked.empty() && std::filesystem::exists(path / "revoked.pem", code))
-    trust->revoked = path / "revoked.pem";
+  if (!trust->revoked.empty()) return;
+  trust->revoked = path / "revoked.pem";
+  if (!std::filesystem::exists(trust->revoked, code)) {
+    throw input_error("{}: found no such file, expected the revocation list that `bitfed certs init` makes",
+                      trust->revoked.string());
+  }
 }
 
 void serve(ServeArguments& arguments) {
@@ -97,6 +106,7 @@ void serve(ServeArguments& arguments) {
   if (options.state.empty()) options.state = std::filesystem::path("runs") / options.default_name;
   options.version = BITFED_VERSION;
   options.stop = stop_on_signals();
+  std::signal(SIGHUP, SIG_IGN);  // certificates and lists are read again without it
   options.page = live_page;
   RunSummary summary;
   try {
@@ -105,7 +115,8 @@ void serve(ServeArguments& arguments) {
     });
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::kStopped) throw;
-    throw Error(Error::Kind::kStopped, "stopped; nothing is lost: the same command goes on");
+    fmt::print(stderr, "stopped; nothing is lost: the same command goes on\n");
+    return;
   }
   write_file_atomically(options.state / "report.html", report_page({read_run_with_model(options.state)}));
   if (arguments.json) {
@@ -130,7 +141,7 @@ void add_serve(CLI::App& app) {
   command
       ->add_option("--state", options.state,
                    "The federation's folder (default: runs/NAME); one that exists is\n"
-                   "gone on with")
+                   "continued")
       ->type_name("DIR");
   command->add_option("--listen", options.listen, "Address and port; port 0 takes a free one")
       ->type_name("HOST:PORT")
@@ -141,7 +152,9 @@ void add_serve(CLI::App& app) {
       ->type_name("DIR");
   command->add_option("--tls-cert", options.trust.certificate, "The server's certificate")->type_name("FILE");
   command->add_option("--tls-key", options.trust.key, "Its key")->type_name("FILE");
-  command->add_option("--client-ca", options.trust.client_ca, "Who signs the clients' certificates")
+  command
+      ->add_option("--client-ca", options.trust.client_ca,
+                   "The authority that signs the clients' certificates")
       ->type_name("FILE");
   command->add_option("--revoked", options.trust.revoked, "Revocation list; read again when it changes")
       ->type_name("FILE");
@@ -154,7 +167,7 @@ void add_serve(CLI::App& app) {
                    "Where /metrics, /healthz and a live page are to be had; not encrypted, so best 127.0.0.1")
       ->type_name("ADDRESS:PORT");
   command->add_flag("--plaintext", options.trust.plaintext,
-                    "Neither encrypt nor check who it is: for 127.0.0.1 alone");
+                    "No encryption and no authentication: for 127.0.0.1 alone");
   command->add_option("--data-dir", options.data_dir, "Where to look for data first")->type_name("DIR");
   command
       ->add_option("--threads", options.threads,
@@ -164,7 +177,8 @@ void add_serve(CLI::App& app) {
       ->add_option("--linger", options.linger_seconds, "Seconds to wait at the end for clients that are away")
       ->default_val(60)
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--most-update", options.most_update_bytes, "Bytes that one update may have")
+  command
+      ->add_option("--max-update,--most-update", options.max_update_bytes, "Bytes that one update may have")
       ->default_val(uint64_t{64} << 20);
   command->add_flag("--json", arguments->json, "Print the summary as one JSON document");
   command->add_flag("--quiet", arguments->quiet, "No messages");

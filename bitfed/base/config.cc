@@ -340,7 +340,7 @@ bool Config::has(std::string_view key) const {
   return document_->read(full_path(key)) != nullptr;
 }
 
-bool Config::is_text(std::string_view key) const {
+bool Config::is_string(std::string_view key) const {
   const toml::node* node = document_->read(full_path(key));
   return node != nullptr && node->is_string();
 }
@@ -420,7 +420,7 @@ std::string Config::text(std::string_view key, std::string_view fallback) const 
   return value;
 }
 
-std::string Config::required_text(std::string_view key) const {
+std::string Config::required_string(std::string_view key) const {
   if (!has(key)) throw input_error("{}: missing, expected a string in quotes", where(key));
   return text(key, "");
 }

@@ -28,8 +28,12 @@ class Config {
   void set_all(std::span<const std::string> assignments);
 
   bool has(std::string_view key) const;
+  // The name that a renamed key has here: the earlier one unless the new one is present.
+  std::string_view name_in_use(std::string_view name, std::string_view earlier) const {
+    return has(name) ? name : earlier;
+  }
   // Whether the key is present and a string: for values that are a number or a word.
-  bool is_text(std::string_view key) const;
+  bool is_string(std::string_view key) const;
   // A table within this one; reads of an absent table give the defaults.
   Config section(std::string_view key) const;
   // The tables of an array of tables, [[like.this]]; none if absent.
@@ -48,7 +52,7 @@ class Config {
                               double max) const;
   std::vector<std::string> texts(std::string_view key) const;  // empty where the key is absent
   // The same read without a fallback: an absent key is an error.
-  std::string required_text(std::string_view key) const;
+  std::string required_string(std::string_view key) const;
 
   // Keys that mean nothing to this reader but are allowed here, such as the keys of methods that are compared
   // with this one on the same recipe. They are not part of the recipe as resolved.

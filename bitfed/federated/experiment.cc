@@ -87,8 +87,8 @@ void read_policy(const Config& federation, Experiment* experiment) {
   policy.minimum_clients = static_cast<uint32_t>(federation.integer("minimum_clients", clients, 1, clients));
   policy.quorum = federation.number("quorum", 1, 1e-9, 1);
   policy.deadline_seconds = federation.number("deadline_seconds", 0, 0, 1e9);
-  policy.min_answers =
-      static_cast<uint32_t>(federation.integer("least_answers", 1, 1, experiment->clients_per_round));
+  const auto key = federation.name_in_use("min_answers", "least_answers");
+  policy.min_answers = static_cast<uint32_t>(federation.integer(key, 1, 1, experiment->clients_per_round));
 }
 
 // What the samples alone do not tell of data that has no name: who they belong to decides a partition.
@@ -127,13 +127,13 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   const Dataset prototype = subset(experiment.train, {});
   experiment.method = make_method({recipe, prototype, experiment.seed});
   experiment.rounds = static_cast<uint32_t>(
-      recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->most_rounds()));
+      recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->max_rounds()));
   read_federation(federation, &experiment);
   if (real) {
     read_policy(federation, &experiment);
   } else {
-    const std::vector<std::string> of_real_ones = {"clients", "minimum_clients", "quorum", "deadline_seconds",
-                                                   "least_answers"};
+    const std::vector<std::string> of_real_ones = {"clients",          "minimum_clients", "quorum",
+                                                   "deadline_seconds", "min_answers",     "least_answers"};
     federation.permit(of_real_ones);
   }
   check_keys(recipe, &experiment);

@@ -35,15 +35,19 @@ struct CheckpointNote {
   }
 };
 
+constexpr uint32_t kMaxAttempts = 10;  // cohorts of one round
+
 // In a checkpoint: the server's state after the round that was best so far.
 constexpr const char* kSelected = "selected_server";
 
 }  // namespace
 
-std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count) {
+std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count,
+                                     uint32_t attempt) {
   std::vector<uint32_t> all(clients);
   std::iota(all.begin(), all.end(), 0u);
   RandomStream random({seed, "sampling", round});
+  if (attempt > 0) random = random.substream(attempt);
   for (uint32_t i = 0; i < count; ++i) std::swap(all[i], all[i + random.below(clients - i)]);
   all.resize(count);
   std::sort(all.begin(), all.end());
@@ -77,7 +81,7 @@ std::vector<uint32_t> Federation::choose(uint32_t round) {
   if (present.empty()) throw Error(Error::Kind::kStopped, "stopped");
   const auto there = static_cast<uint32_t>(present.size());
   const uint32_t count = round > 0 ? std::min(options_.clients_per_round, there) : there;
-  std::vector<uint32_t> clients = sample_clients(options_.seed, round, there, count);
+  std::vector<uint32_t> clients = sample_clients(options_.seed, round, there, count, store_.attempts(round));
   for (uint32_t& client : clients) client = present[client];
   store_.begin_round(round, clients);
   return clients;
@@ -112,7 +116,10 @@ void Federation::run_round(uint32_t round) {
     receive(round, result, depends_on, Origin::kTrained);
   });
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
-  if (totals_.uploads == before.uploads) throw failure("round {}: no client answered", round);
+  if (totals_.uploads == before.uploads) {
+    begin_again(round);
+    return;
+  }
   totals_.download_bytes += broadcast.size() * clients.size();
 
   if (!training) {
@@ -141,6 +148,18 @@ void Federation::run_round(uint32_t round) {
   events_(event);
   // The last round's uploads stay: other methods can be tried on them.
   if (round > 1) store_.remove_round(round - 1);
+}
+
+// A cohort that failed as a whole is replaced by another, kMaxAttempts times.
+void Federation::begin_again(uint32_t round) {
+  const auto attempts = store_.abandon_round(round);
+  if (!attempts) throw failure("round {}: no client answered", round);
+  if (*attempts % kMaxAttempts == 0) {
+    throw input_error(
+        "round {}: found no answer from {} cohorts in a row, expected one: see client-fault in events.jsonl",
+        round, kMaxAttempts);
+  }
+  run_round(round);
 }
 
 // Evaluates the round's model, which may become the run's.

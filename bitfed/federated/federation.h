@@ -86,6 +86,7 @@ class Federation {
 
  private:
   void run_round(uint32_t round);
+  void begin_again(uint32_t round);
   std::vector<uint32_t> choose(uint32_t round);
   void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, Origin origin);
   Scores evaluate(uint32_t round);
@@ -108,7 +109,9 @@ class Federation {
   Stopwatch since_save_;
 };
 
-// The clients of a round: `count` of `clients`, ascending, drawn without replacement.
-std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count);
+// The clients of a round: `count` of `clients`, ascending, drawn without replacement; others for each
+// attempt.
+std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count,
+                                     uint32_t attempt = 0);
 
 }  // namespace bitfed

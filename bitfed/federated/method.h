@@ -101,7 +101,7 @@ class Method {
   virtual std::string client_key() const = 0;
 
   virtual uint32_t default_rounds() const = 0;
-  virtual uint32_t most_rounds() const { return UINT32_MAX; }
+  virtual uint32_t max_rounds() const { return UINT32_MAX; }
 };
 
 // A data set without samples tells a method what it will see: shape, columns, class names.

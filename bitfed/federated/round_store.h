@@ -22,6 +22,11 @@ class RoundStore {
   virtual std::optional<std::vector<uint32_t>> chosen(uint32_t /*round*/) const { return std::nullopt; }
   virtual void begin_round(uint32_t /*round*/, const std::vector<uint32_t>& /*clients*/) {}
 
+  // Every client of the round has failed: the choice is forgotten, so that others are chosen. Returns how
+  // often that has happened to this round; none where a round cannot be begun again.
+  virtual std::optional<uint32_t> abandon_round(uint32_t /*round*/) { return std::nullopt; }
+  virtual uint32_t attempts(uint32_t /*round*/) const { return 0; }
+
   virtual void put(uint32_t round, const ClientResult& result, const std::string& depends_on) = 0;
   // The upload, or nothing where there is none that is whole. One that depends on something else is an
   // input_error that shows the first difference.

@@ -47,7 +47,7 @@ std::optional<ClientResult> UploadStore::find(uint32_t round, uint32_t client,
   std::error_code code;
   if (!fs::exists(note_file, code)) return std::nullopt;
   const nlohmann::json note = parse_json(read_text_file(note_file), note_file);
-  const std::string made_with = json_text(note, "depends_on", note_file);
+  const std::string made_with = json_string(note, "depends_on", note_file);
   if (made_with != depends_on) {
     throw input_error("{}: the upload was made with other settings: {}", note_file,
                       first_difference(made_with, depends_on));
@@ -64,7 +64,7 @@ std::optional<ClientResult> UploadStore::find(uint32_t round, uint32_t client,
   if (!reused.is_boolean()) throw input_error("{}: field 'reused': expected true or false", note_file);
   result.reused = reused.get<bool>();
   result.upload = read_file(name.string() + ".safetensors");
-  if (sha256_hex(result.upload) != json_text(note, "sha256", note_file)) {
+  if (sha256_hex(result.upload) != json_string(note, "sha256", note_file)) {
     throw input_error("{}.safetensors: its digest is not the one in its note: damaged, remove both",
                       name.string());
   }

@@ -50,7 +50,7 @@ BooleanizerSpec booleanizer_from_json(const nlohmann::json& json, std::string_vi
     return static_cast<int>(json_integer(json, name, min, max, source));
   };
   BooleanizerSpec spec;
-  spec.kind = json_text(json, "kind", source);
+  spec.kind = json_string(json, "kind", source);
   if (spec.kind == "threshold") {
     spec.level = integer("level", 0, 255);
   } else if (spec.kind == "adaptive-gaussian") {

@@ -30,7 +30,7 @@ inline int64_t json_integer(const nlohmann::json& object, const char* name, int6
   return field.get<int64_t>();
 }
 
-inline std::string json_text(const nlohmann::json& object, const char* name, std::string_view source) {
+inline std::string json_string(const nlohmann::json& object, const char* name, std::string_view source) {
   const nlohmann::json& field = json_field(object, name, source);
   if (!field.is_string()) throw input_error("{}: field '{}': expected a string", source, name);
   return field.get<std::string>();

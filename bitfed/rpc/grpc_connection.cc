@@ -10,6 +10,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/rpc/protocol.h"
 #include "bitfed/rpc/security/credentials.h"
+#include "bitfed/rpc/security/openssl.h"
 #include "bitfed_v1.grpc.pb.h"
 
 namespace bitfed {
@@ -18,7 +19,7 @@ namespace {
 using v1::FromClient;
 using v1::FromServer;
 
-constexpr size_t kMostWaiting = 64;  // messages read ahead; chunks among them
+constexpr size_t kMaxWaiting = 64;  // messages read ahead; chunks among them
 
 bool is_final(grpc::StatusCode code) {
   switch (code) {
@@ -36,7 +37,7 @@ class GrpcConnection : public Connection {
  public:
   GrpcConnection(const std::string& server, const ClientTrust& trust) {
     grpc::ChannelArguments arguments;
-    arguments.SetMaxReceiveMessageSize(static_cast<int>(kMostMessageBytes));
+    arguments.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
@@ -81,7 +82,8 @@ class GrpcConnection : public Connection {
     const std::lock_guard lock(mutex_);
     if (!status_ || !messages_.empty()) return std::nullopt;
     if (status_->ok()) return End{"the server ended the connection", false};
-    return End{status_->error_message(), is_final(status_->error_code())};
+    return End{status_->error_message(), is_final(status_->error_code()),
+               status_->error_code() == grpc::StatusCode::FAILED_PRECONDITION};
   }
 
   void finish() override {
@@ -99,7 +101,7 @@ class GrpcConnection : public Connection {
       messages_.push_back(std::move(message));
       message = std::make_unique<FromServer>();
       wake_.notify_all();
-      wake_.wait(lock, [&] { return messages_.size() < kMostWaiting || abandoned_; });
+      wake_.wait(lock, [&] { return messages_.size() < kMaxWaiting || abandoned_; });
     }
     const grpc::Status status = stream_->Finish();
     const std::lock_guard lock(mutex_);
@@ -122,6 +124,11 @@ class GrpcConnection : public Connection {
 };
 
 }  // namespace
+
+std::optional<int64_t> certificate_seconds_left(const ClientTrust& trust) {
+  if (trust.plaintext) return std::nullopt;
+  return certificate_seconds_left(trust.certificate);
+}
 
 std::unique_ptr<Connection> open_connection(const std::string& server, const ClientTrust& trust) {
   if (trust.plaintext) require_loopback(server);

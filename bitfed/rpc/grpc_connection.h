@@ -26,15 +26,19 @@ class Connection {
   virtual std::unique_ptr<v1::FromServer> receive(std::chrono::milliseconds wait) = 0;
   // Whether work has come that receive() has not handed out yet.
   virtual bool has_newer_work() const = 0;
-  // Set once the connection is gone and all its messages were received: why, and whether to come back.
+  // Set once the connection is gone and all its messages were received.
   struct End {
     std::string text;
-    bool final = false;
+    bool final = false;    // the client need not come back
+    bool refused = false;  // the server said: not now
   };
   virtual std::optional<End> end() const = 0;
-  // Tells the server that the client is done, and waits a moment for it to hear that.
+  // Reports to the server that the client is done, and waits up to five seconds for its answer.
   virtual void finish() = 0;
 };
+
+// Seconds until the client's certificate expires; none without TLS, or where the file cannot be read.
+std::optional<int64_t> certificate_seconds_left(const ClientTrust& trust);
 
 std::unique_ptr<Connection> open_connection(const std::string& server, const ClientTrust& trust);
 

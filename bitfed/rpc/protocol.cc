@@ -12,11 +12,44 @@ bool is_sha256(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+// The bytes of the UTF-8 character that `text` begins with; 0: there is none. Overlong forms, surrogates and
+// values above U+10FFFF are none.
+size_t character_size(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
+  const uint8_t first = byte(0);
+  if (first < 0x80) return 1;
+  const size_t size = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  if (size == 0 || size > text.size()) return 0;
+  for (size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  const bool bad = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
+                   (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
+  return bad ? 0 : size;
+}
+
 }  // namespace
 
+std::string printable(std::string_view text, size_t max) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t size = character_size(text);
+    const std::string_view character = text.substr(0, std::max<size_t>(size, 1));
+    const auto first = static_cast<uint8_t>(character[0]);
+    // C0 controls and DEL; C1 controls are C2 80 to C2 9F.
+    const bool control = first < ' ' || first == 0x7f ||
+                         (first == 0xc2 && size == 2 && static_cast<uint8_t>(character[1]) < 0xa0);
+    const std::string_view shown = size == 0 || control ? "?" : character;
+    if (result.size() + shown.size() > max) break;
+    result += shown;
+    text.remove_prefix(character.size());
+  }
+  return result;
+}
+
 std::optional<uint32_t> common_protocol(uint32_t least, uint32_t most) {
-  const uint32_t common = std::min(most, kMostProtocol);
-  if (common < std::max(least, kLeastProtocol)) return std::nullopt;
+  const uint32_t common = std::min(most, kMaxProtocol);
+  if (common < std::max(least, kMinProtocol)) return std::nullopt;
   return common;
 }
 
@@ -24,7 +57,7 @@ Incoming::Incoming(uint64_t size, std::string sha256, uint64_t limit)
     : size_(size), sha256_(std::move(sha256)) {
   if (size == 0 || size > limit) throw input_error("found {} bytes announced, expected 1 to {}", size, limit);
   if (!is_sha256(sha256_)) throw input_error("found a digest that is not SHA-256 in hexadecimal digits");
-  bytes_.reserve(std::min<uint64_t>(size, kMostMessageBytes));
+  bytes_.reserve(std::min<uint64_t>(size, kMaxMessageBytes));
 }
 
 bool Incoming::add(std::string_view chunk) {

@@ -11,16 +11,20 @@
 namespace bitfed {
 
 // The versions of the protocol that this build speaks.
-inline constexpr uint32_t kLeastProtocol = 1;
-inline constexpr uint32_t kMostProtocol = 1;
+inline constexpr uint32_t kMinProtocol = 1;
+inline constexpr uint32_t kMaxProtocol = 1;
 
 inline constexpr size_t kChunkBytes = size_t{128} << 10;
 // No single message is larger; whatever may be is cut into chunks.
-inline constexpr size_t kMostMessageBytes = size_t{1} << 20;
-inline constexpr size_t kMostNameBytes = 64;
+inline constexpr size_t kMaxMessageBytes = size_t{1} << 20;
+inline constexpr size_t kMaxNameBytes = 64;
 
 // The highest version that both sides speak, if there is one.
 std::optional<uint32_t> common_protocol(uint32_t least, uint32_t most);
+
+// A string from a peer, fit for a log and a terminal: at most `max` bytes, cut between two characters;
+// control characters and bytes that are not UTF-8 become '?'.
+std::string printable(std::string_view text, size_t max);
 
 // Bytes that come in chunks and must be what was announced.
 class Incoming {
@@ -31,7 +35,7 @@ class Incoming {
   // An input_error where there are more than announced. True: this was the last.
   bool add(std::string_view chunk);
   uint64_t size() const { return size_; }
-  // The whole; an input_error where it is not what its digest says.
+  // The whole; an input_error where it does not match its digest.
   Bytes take();
 
  private:

@@ -121,11 +121,13 @@ struct ClientFinished {
 struct ClientLost {
   uint32_t round = 0;
   uint32_t client = 0;
+  std::optional<std::string> text = {};  // why the round goes on without it; empty: the round ended first
 
   static constexpr const char* kKind = "client-lost";
   static void fields(auto& self, auto& field) {
     field("round", self.round);
     field("client", self.client);
+    field.if_set("text", self.text);
   }
   bool operator==(const ClientLost&) const = default;
 };
@@ -197,11 +199,15 @@ struct WaitingForClients {
   bool operator==(const WaitingForClients&) const = default;
 };
 
+// The lines about one client are limited. In those that can be left out, `left_out` counts the ones that were
+// since the line before; empty: none.
+
 struct ClientConnected {
   uint32_t client = 0;
   std::string name = {};
   std::string peer = {};  // its address
   std::string version = {};
+  std::optional<uint64_t> left_out = {};
 
   static constexpr const char* kKind = "client-connected";
   static void fields(auto& self, auto& field) {
@@ -209,6 +215,7 @@ struct ClientConnected {
     field("name", self.name);
     field("peer", self.peer);
     field("version", self.version);
+    field.if_set("left_out", self.left_out);
   }
   bool operator==(const ClientConnected&) const = default;
 };
@@ -217,12 +224,14 @@ struct ClientDisconnected {
   uint32_t client = 0;
   std::string name = {};
   std::string peer = {};
+  std::optional<uint64_t> left_out = {};
 
   static constexpr const char* kKind = "client-disconnected";
   static void fields(auto& self, auto& field) {
     field("client", self.client);
     field("name", self.name);
     field("peer", self.peer);
+    field.if_set("left_out", self.left_out);
   }
   bool operator==(const ClientDisconnected&) const = default;
 };
@@ -234,6 +243,7 @@ struct ClientFault {
   std::string name = {};
   std::string peer = {};
   std::string text = {};
+  std::optional<uint64_t> left_out = {};
 
   static constexpr const char* kKind = "client-fault";
   static void fields(auto& self, auto& field) {
@@ -242,8 +252,22 @@ struct ClientFault {
     field("name", self.name);
     field("peer", self.peer);
     field("text", self.text);
+    field.if_set("left_out", self.left_out);
   }
   bool operator==(const ClientFault&) const = default;
+};
+
+// Something that an operator should see; on the device, its user.
+struct Warning {
+  std::string text = {};
+  std::optional<uint64_t> left_out = {};
+
+  static constexpr const char* kKind = "warning";
+  static void fields(auto& self, auto& field) {
+    field("text", self.text);
+    field.if_set("left_out", self.left_out);
+  }
+  bool operator==(const Warning&) const = default;
 };
 
 // ---- bitfed join, on the device; shown, not logged ----
@@ -262,6 +286,18 @@ struct DeviceDisconnected {
   static constexpr const char* kKind = "disconnected";
   static void fields(auto& self, auto& field) { field("text", self.text); }
   bool operator==(const DeviceDisconnected&) const = default;
+};
+
+struct CertificateExpires {
+  std::string file = {};
+  int64_t days = 0;  // that are left; negative: it has expired
+
+  static constexpr const char* kKind = "certificate-expires";
+  static void fields(auto& self, auto& field) {
+    field("file", self.file);
+    field("days", self.days);
+  }
+  bool operator==(const CertificateExpires&) const = default;
 };
 
 struct DeviceJoined {
@@ -336,8 +372,8 @@ struct ResultReceived {
 
 using Event = std::variant<Loading, RunStarted, RoundStarted, ClientProgress, ClientFinished, ClientLost,
                            RoundFinished, RunFinished, WaitingForClients, ClientConnected, ClientDisconnected,
-                           ClientFault, DeviceConnecting, DeviceDisconnected, DeviceJoined, WorkReceived,
-                           TrainingFailed, UpdateSettled, ResultReceived>;
+                           ClientFault, Warning, DeviceConnecting, DeviceDisconnected, CertificateExpires,
+                           DeviceJoined, WorkReceived, TrainingFailed, UpdateSettled, ResultReceived>;
 
 // Receives events: the log, the progress bar, the live page. Called from one thread at a time.
 using EventSink = std::function<void(const Event&)>;

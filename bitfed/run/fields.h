@@ -131,6 +131,7 @@ class FieldReader {
   static constexpr const char* expected() {
     if constexpr (HasNames<T>) return "the name of a value";
     if constexpr (std::unsigned_integral<T>) return "a count";
+    if constexpr (std::signed_integral<T>) return "a whole number";
     return std::floating_point<T> ? "a number" : "an object";
   }
 
@@ -150,6 +151,9 @@ class FieldReader {
     } else if constexpr (std::unsigned_integral<T>) {
       if (!json.is_number_unsigned() || json.get<uint64_t>() > std::numeric_limits<T>::max())
         throw mismatch(json, where, expected<T>());
+      value = json.get<T>();
+    } else if constexpr (std::same_as<T, int64_t>) {
+      if (!json.is_number_integer()) throw mismatch(json, where, expected<T>());
       value = json.get<T>();
     } else {
       static_assert(std::floating_point<T>);

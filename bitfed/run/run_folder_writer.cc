@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
@@ -15,6 +16,8 @@ namespace bitfed {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr long kMaxLogBytes = 256L << 20;
 
 bool is_there(const fs::path& path) {
   std::error_code code;
@@ -32,6 +35,20 @@ void remove_run(const fs::path& folder) {
     if (entry.path().filename() != "lock") fs::remove_all(entry.path(), code);
   }
   fs::remove(folder / "recipe.toml", code);
+}
+
+// A crash may have cut the last line short; the log goes on after the last whole one. Read from its end: the
+// log of a long federation is larger than memory need be.
+void cut_half_line(const fs::path& file) {
+  std::error_code code;
+  const uint64_t size = fs::file_size(file, code);
+  std::ifstream log(file, std::ios::binary);
+  uint64_t whole = size;
+  for (char last = 0; whole > 0; --whole) {
+    log.seekg(static_cast<std::streamoff>(whole - 1));
+    if (!log.get(last) || last == '\n') break;
+  }
+  if (whole != size) fs::resize_file(file, whole, code);
 }
 
 }  // namespace
@@ -75,13 +92,7 @@ void RunFolderWriter::lock() {
 
 void RunFolderWriter::open_log() {
   const fs::path file = folder_ / "events.jsonl";
-  // A crash may have cut the last line short; the log goes on after the last whole one.
-  if (is_there(file)) {
-    const std::string text = read_text_file(file);
-    const size_t whole = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
-    std::error_code code;
-    if (whole != text.size()) fs::resize_file(file, whole, code);
-  }
+  if (is_there(file)) cut_half_line(file);
   log_.reset(std::fopen(file.c_str(), "ae"));
   if (log_ == nullptr) throw failure("{}: cannot be written: {}", file.string(), std::strerror(errno));
 }
@@ -94,6 +105,11 @@ void RunFolderWriter::log(const Event& event) {
   const std::string line = event_line(event, time) + "\n";
   if (std::fwrite(line.data(), 1, line.size(), log_.get()) != line.size() || std::fflush(log_.get()) != 0) {
     throw failure("{}: cannot be written: {}", (folder_ / "events.jsonl").string(), std::strerror(errno));
+  }
+  if (std::ftell(log_.get()) > kMaxLogBytes) {
+    std::error_code code;
+    fs::rename(folder_ / "events.jsonl", folder_ / "events.jsonl.1", code);
+    open_log();
   }
 }
 

@@ -25,7 +25,8 @@ class RunFolderWriter {
   std::filesystem::path checkpoint() const { return folder_ / "checkpoint"; }
   bool is_finished() const;
 
-  // Appends a line to events.jsonl, with the time. The clients' progress is not logged.
+  // Appends a line to events.jsonl, with the time. The clients' progress is not logged. A log of 256 MiB
+  // becomes events.jsonl.1, in place of an older one, and a new log begins.
   void log(const Event& event);
 
  private:

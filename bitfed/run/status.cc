@@ -40,6 +40,16 @@ void FederationStatus::fields(auto& self, auto& field) {
   field("upload_bytes", self.upload_bytes);
   field("download_bytes", self.download_bytes);
   field("answers_missed", self.answers_missed);
+  field("waiting_seconds", self.waiting_seconds);
+  field("waiting_bytes", self.waiting_bytes);
+  field("waiting_offers", self.waiting_offers);
+  field("dropped", self.dropped);
+  field("paused", self.paused);
+  field("connections_evicted", self.connections_evicted);
+  field("connections_turned_away", self.connections_turned_away);
+  field.if_set("disk_free_bytes", self.disk_free_bytes);
+  field.if_set("server_certificate_seconds", self.server_certificate_seconds);
+  field.if_set("first_client_certificate_seconds", self.first_client_certificate_seconds);
   field("counts", self.counts);
   field("resident_bytes", self.resident_bytes);
   field("clients_known", self.clients_known);

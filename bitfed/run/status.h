@@ -49,6 +49,16 @@ struct FederationStatus {
   uint64_t upload_bytes = 0;  // since this process began, as is what follows
   uint64_t download_bytes = 0;
   uint64_t answers_missed = 0;
+  double waiting_seconds = 0;   // since anything went on: a round, an update, a client that came
+  uint64_t waiting_bytes = 0;   // of updates on their way in
+  uint64_t waiting_offers = 0;  // updates that wait for their round or for room
+  uint64_t dropped = 0;         // clients that rounds do not wait for
+  bool paused = false;
+  uint64_t connections_evicted = 0;      // that had not authenticated, for newer ones
+  uint64_t connections_turned_away = 0;  // for lack of file descriptors
+  std::optional<uint64_t> disk_free_bytes = {};
+  std::optional<int64_t> server_certificate_seconds = {};        // until it expires
+  std::optional<int64_t> first_client_certificate_seconds = {};  // the first to expire of connected clients
   std::map<std::string, uint64_t> counts = {};
   uint64_t resident_bytes = 0;
   std::vector<Client> clients_known = {};

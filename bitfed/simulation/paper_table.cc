@@ -34,7 +34,7 @@ void refuse_second(const Config& config, const char* key, const std::string& nam
 }
 
 std::string known_method(const Config& config, const char* key) {
-  const std::string name = config.required_text(key);
+  const std::string name = config.required_string(key);
   const std::vector<std::string> known = names_of(methods());
   if (std::find(known.begin(), known.end(), name) == known.end()) {
     throw input_error("{}: no method is called '{}'{}", config.where(key), name, suggestion(name, known));
@@ -43,7 +43,7 @@ std::string known_method(const Config& config, const char* key) {
 }
 
 Metric known_metric(const Config& config) {
-  config.required_text("metric");
+  config.required_string("metric");
   const std::string name = config.choice("metric", "", names_of(metrics()));
   return *std::find_if(metrics().begin(), metrics().end(),
                        [&](const Metric& metric) { return metric.name == name; });
@@ -67,9 +67,9 @@ std::vector<PaperColumn> read_columns(const Config& definition) {
   std::set<std::string> names;
   for (const Config& config : definition.sections("column")) {
     PaperColumn& column = columns.emplace_back();
-    column.key = config.required_text("key");
+    column.key = config.required_string("key");
     refuse_second(config, "key", column.key, &keys);
-    column.name = config.required_text("name");
+    column.name = config.required_string("name");
     refuse_second(config, "name", column.name, &names);
     if (config.has("method")) column.method = known_method(config, "method");
     if (column.method.empty() != columns.front().method.empty()) {
@@ -111,14 +111,14 @@ std::optional<PaperFigure> read_figure(const Config& paper, const PaperColumn& c
 
 PaperRow read_row(const Config& config, const PaperTable& table) {
   PaperRow row;
-  row.name = config.required_text("name");
+  row.name = config.required_string("name");
   const auto parts = static_cast<size_t>(std::count(row.name.begin(), row.name.end(), '/')) + 1;
   if (parts != table.row_header.size()) {
     throw input_error("{}: found '{}', expected {} part{} set apart by '/', as row_header has",
                       config.where("name"), row.name, table.row_header.size(),
                       table.row_header.size() == 1 ? "" : "s");
   }
-  row.recipe = config.required_text("recipe");
+  row.recipe = config.required_string("recipe");
   row.set = assignments(config, "set");
   const Config paper = config.section("paper");
   for (const PaperColumn& column : table.columns) row.paper.push_back(read_figure(paper, column));
@@ -179,7 +179,7 @@ PaperTable parse_paper_table(std::string_view text, const std::string& file) {
   table.name = table_name(file);
   table.recipes = fs::path(file).parent_path().parent_path();
   table.source_file = file;
-  table.title = definition.required_text("title");
+  table.title = definition.required_string("title");
   table.source = definition.text("source", "");
   table.row_header = read_row_header(definition);
   table.seeds = read_seeds(definition);

@@ -61,12 +61,12 @@ std::string for_a_folder(const std::string& text) {
 void look_into_recipe(const PaperTable& table, const ReproductionOptions& options, ReproductionCell* cell) {
   const Config recipe = recipe_of(table, options, *cell);
   const std::string digest = sha256_hex(recipe.given()).substr(0, 8);
-  cell->method = recipe.section("method").required_text("name");
+  cell->method = recipe.section("method").required_string("name");
   const Config data = recipe.section("data");
   cell->dataset = data.text("name", "");
   const int64_t epochs = recipe.section("client").integer("epochs", 30, 1, kMost);
   const std::string dataset =
-      cell->dataset.empty() ? fs::path(data.required_text("file")).stem().string() : cell->dataset;
+      cell->dataset.empty() ? fs::path(data.required_string("file")).stem().string() : cell->dataset;
   const std::string partition = describe(read_partition(data.section("partition")));
   cell->folder = options.cells / for_a_folder(fmt::format("{}-{}-seed-{}-{}-epochs-{}-{}", dataset, partition,
                                                           cell->seed, epochs, cell->method, digest));

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/least_times.h"
+#include "bitfed/base/min_times.h"
 #include "bitfed/bits/kernels.h"
 #include "bitfed/tsetlin/member_sums.h"
 
@@ -164,8 +164,8 @@ std::vector<double> measure_members(const TsetlinModel& model) {
   std::vector<double> seconds;
   for (const TsetlinMember& member : model.members()) {
     const auto predictor = TsetlinModel(model.class_count(), {member}).predictor();
-    LeastTimes times;
-    for (int turn = 0; turn < LeastTimes::kTurns; ++turn) {
+    MinTimes times;
+    for (int turn = 0; turn < MinTimes::kRepetitions; ++turn) {
       times.begin();
       predictor->predict(samples, scores.data());
       times.finished(0);

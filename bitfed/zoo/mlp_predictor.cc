@@ -1,6 +1,6 @@
 #include "bitfed/zoo/mlp_predictor.h"
 
-#include "bitfed/base/least_times.h"
+#include "bitfed/base/min_times.h"
 #include "bitfed/nn/kernels/kernels.h"
 
 namespace bitfed {
@@ -47,8 +47,8 @@ void MlpPredictor::predict_block(const Samples& samples, float* scores) {
 }
 
 std::vector<double> MlpPredictor::measure_layers() {
-  LeastTimes times;
-  for (int turn = 0; turn < LeastTimes::kTurns; ++turn) {
+  MinTimes times;
+  for (int turn = 0; turn < MinTimes::kRepetitions; ++turn) {
     times.begin();
     run(kBlock, [&](size_t layer) { times.finished(layer); });
   }

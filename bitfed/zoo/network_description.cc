@@ -29,7 +29,7 @@ std::vector<float> channel_values(const nlohmann::json& object, const char* name
 // Files from before there was a choice do not say it.
 bool static_signs_of(const nlohmann::json& described, bool binary, std::string_view source) {
   if (!described.contains("deploy")) return false;
-  const std::string deploy = json_text(described, "deploy", source);
+  const std::string deploy = json_string(described, "deploy", source);
   if (deploy != "image" && (deploy != "static" || !binary)) {
     throw input_error("{}: field 'deploy': found '{}', expected image{}", source, deploy,
                       binary ? " or static" : " for a real network");
@@ -80,7 +80,7 @@ NetworkSpec read_network_description(const State& state, std::string_view source
     return static_cast<uint32_t>(json_integer(described, name, min, max, source));
   };
   NetworkSpec spec;
-  spec.name = json_text(described, "name", source);
+  spec.name = json_string(described, "name", source);
   const ArchitectureEntry* entry = find_architecture(spec.name);
   if (entry == nullptr) {
     throw input_error("{}: field 'name': found '{}', expected {}", source, spec.name,

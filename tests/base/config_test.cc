@@ -37,7 +37,7 @@ Config recipe(const std::string& text = kRecipe) {
 TEST(Config, ReadsWhatIsThere) {
   const Config config = recipe();
   EXPECT_EQ(config.text("name", "none"), "test");
-  EXPECT_EQ(config.required_text("name"), "test");
+  EXPECT_EQ(config.required_string("name"), "test");
   EXPECT_EQ(config.integer("seed", 1), 7);
   EXPECT_EQ(config.section("model").number("rate", 1, 0, 1), 0.5);
   EXPECT_EQ(config.section("model").number("clauses", 1, 0, 1e9), 200.0);  // whole numbers are numbers
@@ -47,9 +47,9 @@ TEST(Config, ReadsWhatIsThere) {
   const std::vector<std::string> kinds = {"iid", "dirichlet"};
   EXPECT_EQ(config.section("data").section("partition").choice("kind", "iid", kinds), "dirichlet");
   EXPECT_TRUE(config.has("seed"));
-  EXPECT_TRUE(config.is_text("name"));
-  EXPECT_FALSE(config.is_text("seed"));
-  EXPECT_FALSE(config.is_text("nothing"));
+  EXPECT_TRUE(config.is_string("name"));
+  EXPECT_FALSE(config.is_string("seed"));
+  EXPECT_FALSE(config.is_string("nothing"));
 }
 
 TEST(Config, ReadsArraysOfNumbersAndTexts) {
@@ -143,7 +143,7 @@ TEST(Config, ChoiceAndRequiredText) {
   const std::vector<std::string> kinds = {"iid", "column"};
   EXPECT_EQ(error_text([&] { config.section("data").section("partition").choice("kind", "iid", kinds); }),
             "recipe.toml: line 9: data.partition.kind: found 'dirichlet', expected one of: iid, column");
-  EXPECT_EQ(error_text([&] { config.section("data").required_text("name"); }),
+  EXPECT_EQ(error_text([&] { config.section("data").required_string("name"); }),
             "recipe.toml: data.name: missing, expected a string in quotes");
 }
 

@@ -39,28 +39,55 @@ State train(const Method& method, const State& broadcast, const Dataset& samples
   return method.make_client()->train(decode(encode(broadcast), "broadcast"), samples, context);
 }
 
+// Every value four times: enough rows for their quantiles to be sent as they are.
+Dataset table_of_fours(const std::vector<float>& values) {
+  std::vector<float> rows;
+  for (const float value : values) rows.insert(rows.end(), 4, value);
+  return table(rows);
+}
+
 const Dataset& small() {
-  static const Dataset kData = table({40, 10, 30, 20});
+  static const Dataset kData = table_of_fours({40, 10, 30, 20});
   return kData;
 }
 const Dataset& large() {
-  static const Dataset kData = table({8, 1, 7, 2, 6, 3, 5, 4});
+  static const Dataset kData = table_of_fours({8, 1, 7, 2, 6, 3, 5, 4});
   return kData;
 }
 
-// Cuts at ranks 2, 4 and 6 of eight rows, at 1, 2 and 3 of four.
+// Cuts at ranks 8, 16 and 24 of 32 rows, at 4, 8 and 12 of 16.
 TEST(BooleanizerFitTest, QuantilesOfAClientByHand) {
   State broadcast;
   broadcast.add_scalar<uint32_t>("quantile_bins", 4);
   ASSERT_TRUE(asks_for_quantiles(broadcast));
   EXPECT_FALSE(asks_for_quantiles(State()));
   const State of_large = quantile_message(broadcast, large());
-  EXPECT_EQ(of_large.scalar<uint32_t>("samples"), 8u);
+  EXPECT_EQ(of_large.scalar<uint32_t>("samples"), 32u);
   EXPECT_THAT(of_large.values<float>("quantiles", {2, 3}), ElementsAre(3, 5, 7, 5, 5, 5));
   EXPECT_THAT(quantile_message(broadcast, small()).values<float>("quantiles", {2, 3}),
               ElementsAre(20, 30, 40, 5, 5, 5));
   EXPECT_THAT(quantile_message(broadcast, table({9})).values<float>("quantiles", {2, 3}),
               ElementsAre(9, 9, 9, 5, 5, 5));
+}
+
+// 120 rows and 256 bins: no value of a row is sent, and the quantiles are near those of the rows.
+TEST(BooleanizerFitTest, FewSamplesAreNotSentThemselves) {
+  std::vector<float> rows;
+  for (int i = 0; i < 120; ++i) rows.push_back(static_cast<float>(i * i) / 7);
+  State broadcast;
+  broadcast.add_scalar<uint32_t>("quantile_bins", 256);
+  const auto sent = quantile_message(broadcast, table(rows)).values<float>("quantiles", {2, 255});
+  const std::vector<float> first(sent.begin(), sent.begin() + 255);
+  EXPECT_TRUE(std::is_sorted(first.begin(), first.end()));
+  for (const float row : rows) EXPECT_THAT(first, testing::Not(testing::Contains(row)));
+  EXPECT_NEAR(first[127], rows[60], 50);
+  EXPECT_THAT(std::vector<float>(sent.begin() + 255, sent.end()), testing::Each(5.0f));
+  // By hand: eight rows in two cells with means 2.5 and 6.5, at 1/4 and 3/4.
+  broadcast = State();
+  broadcast.add_scalar<uint32_t>("quantile_bins", 4);
+  const auto few =
+      quantile_message(broadcast, table({8, 1, 7, 2, 6, 3, 5, 4})).values<float>("quantiles", {2, 3});
+  EXPECT_THAT(few, ElementsAre(2.5f, 4.5f, 6.5f, 5, 5, 5));
 }
 
 TEST(BooleanizerFitTest, BadNumberOfBins) {
@@ -96,7 +123,26 @@ TEST_P(RoundZeroTest, CutsAreTheMeanWeightedBySamples) {
   server->accept(1, upload);
   server->finish_round(1);
   ThreadPool pool(1);
-  EXPECT_EQ(server->model()->scores(small(), pool).size(), 8u);
+  EXPECT_EQ(server->model()->scores(small(), pool).size(), 32u);
+}
+
+// A client that claims ±3e38 does not move the cuts where the recipe bounds its clients.
+TEST_P(RoundZeroTest, ALiarDoesNotMoveBoundedCuts) {
+  for (const char* bound : {"most_votes = 100", "most_samples = 600"}) {
+    const std::string text = recipe(GetParam()) + "[federation]\n" + bound + "\n";
+    const auto method = hand_made::method_of(text, table({}));
+    const auto server = method->make_server();
+    State lie;
+    lie.add_scalar<uint32_t>("samples", UINT32_MAX);
+    lie.add("quantiles", {2, 3}, std::vector<float>{-3e38f, 0, 3e38f, -3e38f, 0, 3e38f});
+    server->accept(0, lie);
+    for (uint32_t client = 1; client < 4; ++client)
+      server->accept(client, train(*method, server->broadcast(0), large(), client));
+    server->finish_round(0);
+    TsetlinRecipe fitted = read_tsetlin_recipe({Config::parse(text, "recipe"), table({}), 0});
+    take_booleanizers(decode(encode(server->broadcast(1)), "broadcast"), &fitted);
+    EXPECT_THAT(fitted.specialists[0].booleanizer.cuts[0], ElementsAre(3, 5, 7)) << bound;
+  }
 }
 
 TEST_P(RoundZeroTest, FittedCutsOutliveARestart) {

@@ -31,7 +31,7 @@ TEST(ClientMeanTest, MeanBySamples) {
 }
 
 TEST(ClientMeanTest, ClaimedSamplesAreBounded) {
-  ClientMean mean({.most_samples = 10}, kBoth);
+  ClientMean mean({.max_samples = 10}, kBoth);
   mean.add(0, {{0, 0}, {0}}, 10, kZero);
   mean.add(1, {{4, 4}, {4}}, 4000000000u, kZero);
   EXPECT_EQ(mean.take(), (TensorValues{{2, 2}, {2}}));
@@ -146,7 +146,10 @@ TEST(ClientMeanTest, Read) {
   EXPECT_EQ(trimmed.kind, Kind::kTrimmedMean);
   EXPECT_EQ(trimmed.trim, 0.3);
   EXPECT_EQ(trimmed.norm_bound, 2.5);
-  EXPECT_EQ(trimmed.most_samples, 600u);
+  EXPECT_EQ(trimmed.max_samples, 600u);
+  EXPECT_EQ(read("[federation]\nmax_samples = 700\n").max_samples, 700u);  // its new name
+  EXPECT_THAT(error_text([] { read("[federation]\nmax_samples = 7\nmost_samples = 6\n"); }),
+              HasSubstr("most_samples"));
   EXPECT_EQ(read("[federation]\ncombine = \"median\"\n").kind, Kind::kMedian);
   EXPECT_THAT(error_text([] { read("[federation]\ncombine = \"medain\"\n"); }), HasSubstr("median"));
   EXPECT_THAT(error_text([] { read("[federation]\ntrim = 0.3\n"); }), HasSubstr("trim"));

@@ -45,6 +45,7 @@ TEST_F(ReadExperimentTest, EverybodyIsWaitedForUnlessTheRecipeSaysOtherwise) {
   EXPECT_EQ(some.policy.quorum, 0.5);
   EXPECT_EQ(some.policy.deadline_seconds, 9);
   EXPECT_EQ(some.policy.min_answers, 2u);
+  EXPECT_EQ(read(ClientsAre::kReal, "min_answers = 3\n").policy.min_answers, 3u);
 }
 
 TEST_F(ReadExperimentTest, ClientsWithDataOfTheirOwn) {

@@ -105,6 +105,25 @@ TEST(ColumnRangesTest, MeanOfQuantilesBySamples) {
   EXPECT_THAT(inputs, ElementsAre(2, -1));
 }
 
+// One of 30 clients that claims ±3e38 does not move a range where the recipe bounds its clients.
+TEST(ColumnRangesTest, ALiarDoesNotMoveABoundedRange) {
+  Combining median, trimmed, samples, norm;
+  median.kind = Combining::Kind::kMedian;
+  trimmed.kind = Combining::Kind::kTrimmedMean;
+  samples.max_samples = 600;
+  norm.norm_bound = 5;
+  for (const Combining& combining : {median, trimmed, samples, norm}) {
+    for (const RangeKind kind : {RangeKind::kExtremes, RangeKind::kQuantiles}) {
+      ColumnRanges ranges(kind, 2, combining);
+      ranges.accept(0, ranges_of({-3e38f, -3e38f, 3e38f, 3e38f}, UINT32_MAX));
+      for (uint32_t client = 1; client < 30; ++client) ranges.accept(client, ranges_of({-1, 0, 1, 4}, 100));
+      const ColumnScaling scaling = ranges.scaling();
+      EXPECT_EQ(scaling.factor, (std::vector<float>{1, 0.5f}));
+      EXPECT_EQ(scaling.offset, (std::vector<float>{0, 2}));
+    }
+  }
+}
+
 TEST(ColumnRangesTest, AreTheSamplesOwn) {
   Dataset data = table(41);
   for (size_t i = 0; i < 41; ++i) {

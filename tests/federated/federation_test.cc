@@ -121,6 +121,20 @@ class FakeTransport : public Transport {
   Steps* steps_;
 };
 
+// A store of one process, whose rounds can be begun again.
+struct BeginsAgain : RoundStore {
+  void put(uint32_t, const ClientResult&, const std::string&) override {}
+  std::optional<ClientResult> find(uint32_t, uint32_t, const std::string&) const override {
+    return std::nullopt;
+  }
+  void remove_round(uint32_t) override {}
+  void save(uint32_t, const State&) override {}
+  std::optional<State> load() const override { return std::nullopt; }
+  std::optional<uint32_t> abandon_round(uint32_t round) override { return ++count[round]; }
+  uint32_t attempts(uint32_t round) const override { return count.contains(round) ? count.at(round) : 0; }
+  std::map<uint32_t, uint32_t> count;
+};
+
 struct Outcome {
   int64_t value = 0;
   int64_t model = 0;
@@ -152,7 +166,8 @@ class FederationTest : public testing::Test {
     transport.silent = silent_;
     transport.garbles = garbles_;
     Outcome outcome;
-    FolderStore store(checkpoint_);
+    FolderStore folder(checkpoint_);
+    RoundStore& store = begins_again_ ? static_cast<RoundStore&>(again_) : folder;
     Federation federation(
         options_, server, transport, store,
         [&](const Model& model) {
@@ -186,6 +201,8 @@ class FederationTest : public testing::Test {
   fs::path checkpoint_;
   bool prepares_ = false;
   std::set<uint32_t> silent_;
+  bool begins_again_ = false;
+  BeginsAgain again_;
   int64_t garbles_ = -1;
   double best_ = 0;  // the model that is best on validation data
 };
@@ -395,6 +412,25 @@ TEST_F(FederationTest, NoClientAnswered) {
   silent_ = {0, 1, 2, 3, 4};
   EXPECT_EQ(error_text([&] { live(); }, Error::Kind::kFailure), "round 1: no client answered");
   EXPECT_FALSE(fs::exists(checkpoint_ / "server.safetensors"));
+}
+
+// One client of five answers: other cohorts of two are tried until it is among them.
+TEST_F(FederationTest, AnotherCohortIsChosenWhereAllFailed) {
+  begins_again_ = true;
+  options_.rounds = 4;
+  silent_ = {0, 1, 2, 4};
+  EXPECT_EQ(live().totals.uploads, 4u);
+  EXPECT_GT(again_.count.size(), 0u);
+  EXPECT_NE(sample_clients(4, 1, 100, 10, 1), sample_clients(4, 1, 100, 10, 2));
+  EXPECT_EQ(sample_clients(4, 1, 100, 10, 0), sample_clients(4, 1, 100, 10));
+}
+
+// Not for ever, and not by a status that a service manager would restart.
+TEST_F(FederationTest, TooManyCohortsFailed) {
+  begins_again_ = true;
+  silent_ = {0, 1, 2, 3, 4};
+  EXPECT_THAT(error_text([&] { live(); }, Error::Kind::kInput),
+              HasSubstr("no answer from 10 cohorts in a row"));
 }
 
 TEST_F(FederationTest, AnUploadThatDoesNotDecode) {

@@ -93,6 +93,10 @@ TEST(TsetlinClientTest, ClippedVotes) {
   const Config config =
       Config::parse(std::string(kText) + "[federation]\nmost_votes = 4\nmost_samples = 6\n", "recipe.toml");
   TsetlinRecipe careful = read_tsetlin_recipe({config, hand_made::images(kWidth, 3), 0});
+  const Config renamed =
+      Config::parse(std::string(kText) + "[federation]\nmax_votes = 4\nmax_samples = 6\n", "recipe.toml");
+  EXPECT_EQ(read_tsetlin_recipe({renamed, hand_made::images(kWidth, 3), 0}).max_votes, careful.max_votes);
+  EXPECT_EQ(read_tsetlin_recipe({renamed, hand_made::images(kWidth, 3), 0}).max_samples, careful.max_samples);
   careful.sends_familiar = true;
   const auto threshold = static_cast<float>(careful.specialists[0].options.threshold);
   Message message;

@@ -66,8 +66,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.clients = 2;
   options.prototype.columns = {"a"};
   options.prototype.class_names = {"x", "y"};
-  options.most_update_bytes = 1000;
-  options.most_waiting_bytes = 1500;
+  options.max_update_bytes = 1000;
+  options.max_waiting_bytes = 1500;
   bitfed::Coordinator coordinator(options, store, [](const bitfed::Event&) {});
   store.begin_round(round, {0, 1});
   int received[2] = {0, 0};

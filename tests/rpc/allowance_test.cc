@@ -11,7 +11,7 @@ TEST(AllowanceTest, TakesAndFills) {
     return start +
            std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(seconds));
   };
-  Allowance allowance({.most = 2, .a_second = 0.5}, start);
+  Allowance allowance({.max = 2, .per_second = 0.5}, start);
   EXPECT_TRUE(allowance.is_full(start));
   EXPECT_TRUE(allowance.take(start));
   EXPECT_TRUE(allowance.take(start));

@@ -62,30 +62,105 @@ TEST_F(CertificatesTest, RevokedWithoutARestart) {
   const std::string old_one = client("ann");
   const std::string new_one = client("ann");
   const std::string other = client("bob");
-  EXPECT_EQ(check.name_of(old_one), "ann");
+  EXPECT_EQ(check.check(old_one).name, "ann");
   EXPECT_EQ(revoke_client(folder_.path(), "ann"), 2u);
-  EXPECT_THAT(error_text([&] { check.name_of(old_one); }), HasSubstr("'ann' was revoked"));
-  EXPECT_FALSE(check.is_welcome(new_one));
-  EXPECT_TRUE(check.is_welcome(other));
-  EXPECT_EQ(check.name_of(client("ann")), "ann");  // a new one, after that
+  EXPECT_EQ(check.check(old_one).standing, Standing::kRevoked);
+  EXPECT_THAT(check.check(old_one).text, HasSubstr("'ann' was revoked"));
+  EXPECT_EQ(check.check(new_one).standing, Standing::kRevoked);
+  EXPECT_EQ(check.check(other).standing, Standing::kWelcome);
+  EXPECT_EQ(check.check(client("ann")).standing, Standing::kWelcome);  // a new one, after that
   EXPECT_EQ(revoke_client(folder_.path(), "bob"), 1u);
-  EXPECT_FALSE(check.is_welcome(old_one));
-  EXPECT_FALSE(check.is_welcome(other));
+  EXPECT_EQ(check.check(old_one).standing, Standing::kRevoked);
+  EXPECT_EQ(check.check(other).standing, Standing::kRevoked);
+  EXPECT_THAT(check.take_complaints(), testing::IsEmpty());
 }
 
-TEST_F(CertificatesTest, OnlyWhoIsOnTheList) {
+TEST_F(CertificatesTest, OnlyClientsOnTheList) {
   ServerTrust listed = trust();
   listed.allowed = folder_ / "allowed";
   write_file_atomically(listed.allowed, std::string_view("ann\n"));
   CertificateCheck check(listed);
   const std::string bob = client("bob");
-  EXPECT_TRUE(check.is_welcome(client("ann")));
-  EXPECT_THAT(error_text([&] { check.name_of(bob); }), HasSubstr("not on the list"));
+  EXPECT_EQ(check.check(client("ann")).standing, Standing::kWelcome);
+  EXPECT_EQ(check.check(bob).standing, Standing::kNotListed);
+  EXPECT_THAT(check.check(bob).text, HasSubstr("not on the server's list"));
+  write_file_atomically(listed.allowed, std::string_view("ann\nbob 3\n"));
+  EXPECT_EQ(check.check(bob).standing, Standing::kWelcome);
+  EXPECT_EQ(check.check(bob).part, 3u);
+  EXPECT_EQ(check.check(client("ann")).part, std::nullopt);
+}
+
+// Files that are read while they are copied: the last good lists stay in force, with one complaint each.
+TEST_F(CertificatesTest, HalfWrittenListsChangeNothing) {
+  ServerTrust listed = trust();
+  listed.allowed = folder_ / "allowed";
   write_file_atomically(listed.allowed, std::string_view("ann\nbob\n"));
-  EXPECT_TRUE(check.is_welcome(bob));
-  // A list that is gone lets nobody in.
+  CertificateCheck check(listed);
+  const std::string ann = client("ann");
+  const std::string bob = client("bob");
+  const std::string cem = client("cem");
+  const auto all_as_before = [&] {
+    return check.check(ann).standing == Standing::kWelcome &&
+           check.check(bob).standing == Standing::kWelcome &&
+           check.check(cem).standing == Standing::kNotListed;
+  };
+  EXPECT_TRUE(all_as_before());
+  const std::string whole = read_text_file(listed.revoked);
+  write_file_atomically(listed.revoked, whole.substr(0, whole.size() / 2));
+  EXPECT_TRUE(all_as_before());
+  EXPECT_EQ(check.take_complaints().size(), 1u);
+  write_file_atomically(listed.revoked, std::string_view(whole));
+  EXPECT_TRUE(all_as_before());
+  for (const char* half : {"", "ann\nbo", "ann three\nbob\n"}) {
+    write_file_atomically(listed.allowed, std::string_view(half));
+    EXPECT_TRUE(all_as_before()) << half;
+    EXPECT_EQ(check.take_complaints().size(), 1u) << half;
+  }
   fs::remove(listed.allowed);
-  EXPECT_FALSE(check.is_welcome(bob));
+  EXPECT_TRUE(all_as_before());
+  // Whole again, it counts.
+  write_file_atomically(listed.allowed, std::string_view("ann\n"));
+  EXPECT_EQ(check.check(bob).standing, Standing::kNotListed);
+}
+
+TEST_F(CertificatesTest, RenewedByAValidCertificate) {
+  const Issued ann = issue_client(folder_.path(), "ann", 3);
+  const std::string request = renewal_request(ann.certificate, ann.key);
+  const std::string renewed = renew_client(folder_.path(), request, 30);
+  const CertificatePointer certificate = parse_certificate(renewed, "renewed");
+  EXPECT_EQ(common_name(*certificate), "ann");
+  EXPECT_GT(seconds_left(*certificate), 29 * 86400);
+  const KeyPointer key = parse_key(read_text_file(ann.key), "key");
+  EXPECT_EQ(X509_check_private_key(certificate.get(), key.get()), 1);
+  CertificateCheck check(trust());
+  EXPECT_EQ(check.check(renewed).standing, Standing::kWelcome);
+
+  // Another client's certificate with ann's request; another authority; after a revocation, which takes both.
+  const Issued bob = issue_client(folder_.path(), "bob", 3);
+  const std::string signing = request.substr(request.find("-----BEGIN CERTIFICATE REQUEST"));
+  EXPECT_THAT(
+      error_text([&] { renew_client(folder_.path(), read_text_file(bob.certificate) + signing, 30); }),
+      HasSubstr("another key"));
+  EXPECT_THAT(error_text([&] { renew_client(folder_.path(), read_text_file(bob.certificate), 30); }),
+              HasSubstr("expected a signing request"));
+  TemporaryFolder other;
+  make_authority(other.path(), "other", 30);
+  EXPECT_THAT(error_text([&] { renew_client(other.path(), request, 30); }), HasSubstr("another authority"));
+  EXPECT_EQ(revoke_client(folder_.path(), "ann"), 2u);
+  EXPECT_EQ(check.check(renewed).standing, Standing::kRevoked);
+  EXPECT_THAT(error_text([&] { renew_client(folder_.path(), request, 30); }), HasSubstr("was revoked"));
+  EXPECT_THAT(error_text([&] { renewal_request(ann.certificate, bob.key); }), HasSubstr("not the key of"));
+}
+
+TEST_F(CertificatesTest, AnEncryptedAuthorityNeedsItsPassword) {
+  TemporaryFolder folder;
+  make_authority(folder.path(), "authority", 30, "open sesame");
+  EXPECT_THAT(read_text_file(folder / "ca.key"), HasSubstr("BEGIN ENCRYPTED PRIVATE KEY"));
+  EXPECT_THAT(error_text([&] { issue_client(folder.path(), "ann", 3); }), HasSubstr("or its password"));
+  EXPECT_THAT(error_text([&] { issue_client(folder.path(), "ann", 3, "wrong"); }),
+              HasSubstr("and its password"));
+  issue_client(folder.path(), "ann", 3, "open sesame");
+  EXPECT_EQ(revoke_client(folder.path(), "ann", "open sesame"), 1u);
 }
 
 TEST_F(CertificatesTest, MistakesHaveOneLine) {
@@ -98,7 +173,7 @@ TEST_F(CertificatesTest, MistakesHaveOneLine) {
               HasSubstr("expected a name"));
   EXPECT_THAT(error_text([&] { revoke_client(folder_.path(), "nobody"); }), HasSubstr("issued to 'nobody'"));
   CertificateCheck check(trust());
-  EXPECT_THAT(error_text([&] { check.name_of("nonsense"); }), HasSubstr("expected a certificate"));
+  EXPECT_THAT(check.check("nonsense").text, HasSubstr("expected a certificate"));
   // A revocation list of somebody else's counts for nothing.
   TemporaryFolder other;
   make_authority(other.path(), "other", 1);

@@ -42,7 +42,7 @@ TEST(HttpServer, Answers) {
   });
   // Connections that say nothing are in nobody's way.
   const int silent = connect_to(server->port());
-  const std::string answer = ask(server->port(), "GET /page HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string answer = ask(server->port(), "GET /page HTTP/1.1\r\nHost: 127.0.0.1:9100\r\n\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 300005\r\n"));
   EXPECT_THAT(answer, HasSubstr("\r\n\r\n/pagexxx"));
   EXPECT_EQ(answer.size() - answer.find("\r\n\r\n") - 4, 300005u);
@@ -51,6 +51,28 @@ TEST(HttpServer, Answers) {
   EXPECT_THAT(ask(server->port(), "GET /bad HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 500"));
   EXPECT_EQ(ask(server->port(), std::string(9000, 'x')), "");
   close(silent);
+}
+
+TEST(HttpServer, OnlyItsOwnHost) {
+  const auto server = make_http_server("127.0.0.1:0", [](const std::string&) { return HttpResponse{}; });
+  const auto status = [&](const std::string& host) {
+    return ask(server->port(), "GET / HTTP/1.1\r\nAccept: *\r\n" + host + "\r\n").substr(9, 3);
+  };
+  for (const char* good : {"", "Host: localhost\r\n", "host:127.0.0.1:80\r\n", "HOST: [::1]:9\r\n"})
+    EXPECT_EQ(status(good), "200") << good;
+  for (const char* bad : {"Host: evil.example\r\n", "Host: 127.0.0.1.evil.example:80\r\n", "Host:\r\n"})
+    EXPECT_EQ(status(bad), "403") << bad;
+}
+
+// Slow connections, more than there are places: a probe is answered all the same.
+TEST(HttpServer, SlowConnectionsDoNotStarveProbes) {
+  const auto server = make_http_server("127.0.0.1:0", [](const std::string&) { return HttpResponse{}; });
+  std::vector<int> slow;
+  for (int i = 0; i < 40; ++i) slow.push_back(connect_to(server->port()));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(ask(server->port(), "GET / HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 200"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  for (const int handle : slow) close(handle);
 }
 
 TEST(HttpServer, Addresses) {
@@ -81,18 +103,27 @@ TEST(LiveStatus, Metrics) {
   now.clients[0].ready = true;
   now.connections = 4;
   now.counts = {{"accepted", 2}, {"late", 1}};
+  now.waiting_seconds = 2000;
+  now.network.server_certificate_seconds = 86400;
   const FederationStatus snapshot = live.snapshot(now);
   EXPECT_EQ(snapshot.about->rounds, 5u);
   EXPECT_EQ(snapshot.phase, "between rounds");
   EXPECT_EQ(snapshot.curve.at(0).accuracy, 0.25);
   EXPECT_EQ(snapshot.clients_known.at(1).state, "away");
   EXPECT_EQ(snapshot.faults.at(0).kind, "late");
+  EXPECT_THAT(not_ready(snapshot), HasSubstr("2000 s without progress"));
+  now.waiting_seconds = 5;
+  EXPECT_EQ(not_ready(live.snapshot(now)), "");
+  now.paused = true;
+  EXPECT_THAT(not_ready(live.snapshot(now)), HasSubstr("paused"));
   const std::string text = prometheus_text(snapshot);
   for (const char* line :
        {"\nbitfed_round 1\n", "\nbitfed_rounds 5\n", "\nbitfed_clients_known 2\n",
         "\nbitfed_clients_ready 1\n", "\nbitfed_connections 4\n", "\nbitfed_upload_bytes_total 30\n",
         "\nbitfed_download_bytes_total 40\n", "\nbitfed_answers_missed_total 1\n", "\nbitfed_accuracy 0.25\n",
-        "\nbitfed_events_total{kind=\"accepted\"} 2\n", "\nbitfed_events_total{kind=\"late\"} 1\n"}) {
+        "\nbitfed_waiting_seconds 2000\n", "\nbitfed_server_certificate_seconds 86400\n",
+        "\nbitfed_paused 0\n", "\nbitfed_events_total{kind=\"accepted\"} 2\n",
+        "\nbitfed_events_total{kind=\"late\"} 1\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
 }

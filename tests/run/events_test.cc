@@ -28,21 +28,23 @@ const std::vector<std::pair<Event, std::string>>& every_event() {
       {ClientFinished{1, 2, 3, 4, 0.5, Origin::kReused},
        R"({"event":"client-finished","round":1,"client":2,"samples":3,"upload_bytes":4,"seconds":0.5,)"
        R"("origin":"reused"})"},
-      {ClientLost{1, 2}, R"({"event":"client-lost","round":1,"client":2})"},
+      {ClientLost{1, 2, "t"}, R"({"event":"client-lost","round":1,"client":2,"text":"t"})"},
       {RoundFinished{1, 2, 3, 4, 0.5, Scores{0.25, 0.75, 0.125, 0.625}, 1.5},
        R"({"event":"round-finished","round":1,"uploads":2,"upload_bytes":3,"download_bytes":4,)"
        R"("aggregation_seconds":0.5,"accuracy":0.25,"validation_accuracy":0.75,"f1_micro":0.125,)"
        R"("local_accuracy_mean":0.625,"evaluation_seconds":1.5})"},
       {RunFinished{0.5, "0a"}, R"({"event":"run-finished","accuracy":0.5,"model_sha256":"0a"})"},
       {WaitingForClients{1, 2, 3}, R"({"event":"waiting-for-clients","round":1,"present":2,"needed":3})"},
-      {ClientConnected{1, "n", "p", "v"},
-       R"({"event":"client-connected","client":1,"name":"n","peer":"p","version":"v"})"},
-      {ClientDisconnected{1, "n", "p"},
-       R"({"event":"client-disconnected","client":1,"name":"n","peer":"p"})"},
-      {ClientFault{"late", 1, "n", "p", "t"},
-       R"({"event":"client-fault","kind":"late","client":1,"name":"n","peer":"p","text":"t"})"},
+      {ClientConnected{1, "n", "p", "v", 2},
+       R"({"event":"client-connected","client":1,"name":"n","peer":"p","version":"v","left_out":2})"},
+      {ClientDisconnected{1, "n", "p", 2},
+       R"({"event":"client-disconnected","client":1,"name":"n","peer":"p","left_out":2})"},
+      {ClientFault{"late", 1, "n", "p", "t", 2},
+       R"({"event":"client-fault","kind":"late","client":1,"name":"n","peer":"p","text":"t","left_out":2})"},
+      {Warning{"t", 2}, R"({"event":"warning","text":"t","left_out":2})"},
       {DeviceConnecting{"s"}, R"({"event":"connecting","server":"s"})"},
       {DeviceDisconnected{"t"}, R"({"event":"disconnected","text":"t"})"},
+      {CertificateExpires{"f", -1}, R"({"event":"certificate-expires","file":"f","days":-1})"},
       {DeviceJoined{"s", "f", 1, 2},
        R"({"event":"joined","server":"s","federation":"f","client":1,"samples":2})"},
       {WorkReceived{1, 2}, R"({"event":"work","round":1,"download_bytes":2})"},
@@ -80,6 +82,9 @@ TEST(Events, WithoutWhatIsOptional) {
       HasSubstr(
           "\"accuracy\":1.0,\"validation_accuracy\":null,\"f1_micro\":1.0,\"local_accuracy_mean\":null"));
   EXPECT_EQ(parse_event(event_line(plain, ""), "log"), Event(plain));
+  EXPECT_EQ(event_line(ClientLost{1, 2}, ""), R"({"event":"client-lost","round":1,"client":2})");
+  EXPECT_EQ(event_line(ClientDisconnected{1, "n", "p"}, ""),
+            R"({"event":"client-disconnected","client":1,"name":"n","peer":"p"})");
   const ClientFault unknown{.kind = "handshake"};
   EXPECT_THAT(event_line(unknown, ""), HasSubstr("\"client\":null"));
   EXPECT_EQ(parse_event(event_line(unknown, ""), "log"), Event(unknown));

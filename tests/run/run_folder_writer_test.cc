@@ -36,6 +36,21 @@ class RunFolderWriterTest : public testing::Test {
   const fs::path folder_ = parent_ / "deep/run";
 };
 
+TEST_F(RunFolderWriterTest, ALargeLogIsRotated) {
+  create_folders(folder_);
+  {
+    std::ofstream log(folder_ / "events.jsonl", std::ios::binary);
+    log.seekp((256 << 20) - 1);  // sparse
+    log << "\n";
+  }
+  RunFolderWriter writer(folder_, kRecipe, Existing::kResume);
+  writer.log(Warning{.text = "one"});
+  EXPECT_EQ(fs::file_size(folder_ / "events.jsonl"), 0u);
+  EXPECT_GT(fs::file_size(folder_ / "events.jsonl.1"), size_t{256} << 20);
+  writer.log(Warning{.text = "two"});
+  EXPECT_THAT(read_text_file(folder_ / "events.jsonl"), HasSubstr("\"two\""));
+}
+
 TEST_F(RunFolderWriterTest, MakesTheFolder) {
   const RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
   EXPECT_EQ(read_text_file(folder_ / "recipe.toml"), kRecipe);

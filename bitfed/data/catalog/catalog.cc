@@ -76,9 +76,9 @@ fs::path find_table(const std::string& file, const Config& data, const std::stri
 }
 
 DataSplit load_table(const Config& data, const std::string& data_dir, uint64_t seed) {
-  const std::string file = data.required_text("file");
+  const std::string file = data.required_string("file");
   CsvOptions options;
-  options.label = data.required_text("label");
+  options.label = data.required_string("label");
   options.person = data.text("person", "");
   options.ignore = split_list(data.text("ignore", ""));
   const SplitSpec split = read_split(data, {});
@@ -168,7 +168,7 @@ DataSplit load_data(const Config& data, const std::string& data_dir, uint64_t se
                       data.where("name"), named ? ", found both" : ", found neither");
   }
   if (!named) return with_notes(load_table(data, data_dir, seed));
-  const std::string name = data.required_text("name");
+  const std::string name = data.required_string("name");
   try {
     find_entry(name);
   } catch (const Error& error) {

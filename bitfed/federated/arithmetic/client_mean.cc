@@ -20,6 +20,21 @@ float mean_of_middle(std::vector<float>* values, size_t off) {
 
 }  // namespace
 
+float middle_of(const Combining& combining, std::vector<float>* values) {
+  assert(combining.kind != Combining::Kind::kMean);
+  const size_t off = combining.kind == Combining::Kind::kMedian
+                         ? (values->size() - 1) / 2
+                         : static_cast<size_t>(combining.trim * static_cast<double>(values->size()));
+  return mean_of_middle(values, off);
+}
+
+Combining preparation_combining(const Combining& combining) {
+  Combining result = combining;
+  if (combining.kind == Combining::Kind::kMean && combining.is_bounded())
+    result.kind = Combining::Kind::kMedian;
+  return result;
+}
+
 Combining read_combining(const Config& recipe) {
   const Config federation = recipe.section("federation");
   const std::vector<std::string> kinds = {"mean", "median",
@@ -30,8 +45,8 @@ Combining read_combining(const Config& recipe) {
   if (combining.kind == Combining::Kind::kTrimmedMean)
     combining.trim = federation.number("trim", combining.trim, 0, 0.499);
   if (federation.has("norm_bound")) combining.norm_bound = federation.number("norm_bound", 1, 1e-9, 1e9);
-  if (federation.has("most_samples"))
-    combining.most_samples = static_cast<uint32_t>(federation.integer("most_samples", 1, 1));
+  if (const auto key = federation.name_in_use("max_samples", "most_samples"); federation.has(key))
+    combining.max_samples = static_cast<uint32_t>(federation.integer(key, 1, 1));
   return combining;
 }
 
@@ -59,7 +74,7 @@ void ClientMean::clip(const TensorValues& start, TensorValues* values) {
 
 void ClientMean::add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start) {
   assert(values.size() == start.size() && values.size() == learned_.size() && samples > 0);
-  samples = std::min(samples, combining_.most_samples);
+  samples = std::min(samples, combining_.max_samples);
   if (combining_.norm_bound > 0) clip(start, &values);
   if (combining_.kind == Combining::Kind::kMean) {
     means_.resize(values.size());
@@ -73,17 +88,13 @@ void ClientMean::add(uint32_t client, TensorValues values, uint32_t samples, con
 }
 
 TensorValues ClientMean::middle() const {
-  const size_t clients = all_.size();
-  const size_t off = combining_.kind == Combining::Kind::kMedian
-                         ? (clients - 1) / 2
-                         : static_cast<size_t>(combining_.trim * static_cast<double>(clients));
   TensorValues result = all_.begin()->second;
-  std::vector<float> values(clients);
+  std::vector<float> values(all_.size());
   for (size_t t = 0; t < result.size(); ++t) {
     for (size_t i = 0; i < result[t].size(); ++i) {
       size_t next = 0;
       for (const auto& [client, tensors] : all_) values[next++] = tensors[t][i];
-      result[t][i] = mean_of_middle(&values, off);
+      result[t][i] = middle_of(combining_, &values);
     }
   }
   return result;

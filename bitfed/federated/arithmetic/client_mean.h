@@ -19,12 +19,22 @@ struct Combining {
     kTrimmedMean,  // likewise, without the largest and smallest values
   };
   Kind kind = Kind::kMean;
-  double trim = 0.1;                   // fraction of the clients that is dropped at each end
-  double norm_bound = 0;               // a client's update is clipped to this norm; 0: not clipped
-  uint32_t most_samples = UINT32_MAX;  // upper limit of a client's weight, whatever it reports
+  double trim = 0.1;                  // fraction of the clients that is dropped at each end
+  double norm_bound = 0;              // a client's update is clipped to this norm; 0: not clipped
+  uint32_t max_samples = UINT32_MAX;  // upper limit of a client's weight, whatever it reports
+
+  bool is_bounded() const { return kind != Kind::kMean || norm_bound > 0 || max_samples != UINT32_MAX; }
 };
 
-// Reads the recipe's federation.combine, trim, norm_bound and most_samples.
+// The median or trimmed mean of one value per client; it sorts `values`.
+float middle_of(const Combining& combining, std::vector<float>* values);
+
+// How the values of the preparation round (ranges, quantiles) are combined. They have no length that a norm
+// bound could shorten, and one value of ±3e38 ruins a mean whatever its weight: a recipe that bounds its
+// clients in any other way has the median.
+Combining preparation_combining(const Combining& combining);
+
+// Reads the recipe's federation.combine, trim, norm_bound and max_samples.
 Combining read_combining(const Config& recipe);
 
 using TensorValues = std::vector<std::vector<float>>;  // the parameters of a model, by tensor

@@ -176,7 +176,7 @@ class Server : public ServerHalf {
  public:
   explicit Server(Recipe recipe)
       : recipe_(std::move(recipe)),
-        ranges_(recipe_.ranges, recipe_.shape.widths.front()),
+        ranges_(recipe_.ranges, recipe_.shape.widths.front(), recipe_.combining),
         global_(initial_parameters(recipe_.shape, RandomStream({recipe_.seed, "mlp"}))),
         mean_(recipe_.combining, {true, true, false, false}) {}
 

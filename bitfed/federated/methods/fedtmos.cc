@@ -276,7 +276,7 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
 // Whether the key is "auto" instead of a whole number.
 bool is_auto(const Config& section, const std::string& key) {
   const std::vector<std::string> known = {"auto"};
-  return section.is_text(key) && section.choice(key, "auto", known) == "auto";
+  return section.is_string(key) && section.choice(key, "auto", known) == "auto";
 }
 
 std::vector<size_t> read_server_models(const Config& section, size_t specialists) {

@@ -53,7 +53,8 @@ State ranges_message(const State& broadcast, const Dataset& samples) {
   return message;
 }
 
-ColumnRanges::ColumnRanges(RangeKind kind, size_t columns) : kind_(kind), columns_(columns) {}
+ColumnRanges::ColumnRanges(RangeKind kind, size_t columns, const Combining& combining)
+    : kind_(kind), columns_(columns), combining_(preparation_combining(combining)) {}
 
 void ColumnRanges::accept(uint32_t client, const State& message) {
   Ranges ranges{message.values<float>("ranges", {2, columns_}), message.scalar<uint32_t>("samples")};
@@ -91,8 +92,24 @@ std::vector<double> ColumnRanges::mean_quantiles() const {
   return sums;
 }
 
+// Lower ends stay below upper ones: sorted, every client's lower end is at most the upper end of the same
+// rank.
+std::vector<double> ColumnRanges::middle() const {
+  std::vector<double> ends(2 * columns_);
+  std::vector<float> values;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    values.clear();
+    for (const auto& [client, ranges] : received_) values.push_back(ranges.ends[i]);
+    ends[i] = middle_of(combining_, &values);
+  }
+  return ends;
+}
+
 ColumnScaling ColumnRanges::scaling() const {
-  const std::vector<double> ends = kind_ == RangeKind::kExtremes ? extremes() : mean_quantiles();
+  const bool plain = combining_.kind == Combining::Kind::kMean;
+  const std::vector<double> ends = !plain                          ? middle()
+                                   : kind_ == RangeKind::kExtremes ? extremes()
+                                                                   : mean_quantiles();
   ColumnScaling scaling;
   scaling.limit = kind_ == RangeKind::kExtremes ? 0 : kBeyond;
   for (size_t c = 0; c < columns_; ++c) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bitfed/data/dataset.h"
+#include "bitfed/federated/arithmetic/client_mean.h"
 #include "bitfed/model/state.h"
 #include "bitfed/zoo/mlp_model.h"
 
@@ -24,14 +25,15 @@ State ranges_message(const State& broadcast, const Dataset& samples);
 // At the server: combines the ranges of all clients, in any order of arrival.
 class ColumnRanges {
  public:
-  ColumnRanges(RangeKind kind, size_t columns);
+  ColumnRanges(RangeKind kind, size_t columns, const Combining& combining = {});
 
   // An input_error unless there is a range of finite values for every column.
   void accept(uint32_t client, const State& message);
 
   // The range of a column is from the smallest to the largest extreme, or between the sample-weighted means
-  // of the quantiles. Its middle becomes 0, its ends -1 and 1; a constant column becomes 0. With quantiles,
-  // scaled values are clipped to ±2.
+  // of the quantiles; where the recipe bounds its clients, between the medians or trimmed means of either.
+  // Its middle becomes 0, its ends -1 and 1; a constant column becomes 0. With quantiles, scaled values are
+  // clipped to ±2.
   ColumnScaling scaling() const;
 
  private:
@@ -41,9 +43,11 @@ class ColumnRanges {
   };
   std::vector<double> extremes() const;
   std::vector<double> mean_quantiles() const;
+  std::vector<double> middle() const;
 
   RangeKind kind_;
   size_t columns_;
+  Combining combining_;
   std::map<uint32_t, Ranges> received_;  // by client: sums are in this order
 };
 

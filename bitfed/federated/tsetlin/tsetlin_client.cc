@@ -152,9 +152,9 @@ float mean_sum(const WeightedClauses& clauses, const PatchShape& shape, const Bi
   return static_cast<float>(static_cast<double>(total) / static_cast<double>(images.count));
 }
 
-// See TsetlinRecipe::most_votes.
-void clip_votes(int32_t most_votes, int32_t threshold, ClassBank* bank) {
-  for (int32_t& weight : bank->weights) weight = std::min(weight, most_votes);
+// See TsetlinRecipe::max_votes.
+void clip_votes(int32_t max_votes, int32_t threshold, ClassBank* bank) {
+  for (int32_t& weight : bank->weights) weight = std::min(weight, max_votes);
   const auto span = static_cast<float>(threshold);
   if (bank->positive_mean > bank->negative_mean) {
     bank->positive_mean = std::max(bank->positive_mean, bank->negative_mean + span);
@@ -165,7 +165,7 @@ void clip_votes(int32_t most_votes, int32_t threshold, ClassBank* bank) {
 
 // Drops the empty clauses that padded the message.
 FamiliarClauses read_familiar(const State& message, size_t specialist, const ClauseLayout& layout,
-                              size_t count, int32_t most_votes) {
+                              size_t count, int32_t max_votes) {
   const auto [actions, weights] = read_clauses(layout, count, familiar_name(specialist), message);
   const std::string mean_name = familiar_mean_name(specialist);
   FamiliarClauses familiar{{}, message.values<float>(mean_name, {1})[0]};
@@ -177,7 +177,7 @@ FamiliarClauses read_familiar(const State& message, size_t specialist, const Cla
     if (is_empty(actions, i)) continue;
     std::copy_n(actions.row(i), actions.stride(),
                 familiar.clauses.actions.row(familiar.clauses.weights.size()));
-    familiar.clauses.weights.push_back(most_votes > 0 ? std::min(weights[i], most_votes) : weights[i]);
+    familiar.clauses.weights.push_back(max_votes > 0 ? std::min(weights[i], max_votes) : weights[i]);
   }
   return familiar;
 }
@@ -276,10 +276,10 @@ TsetlinRecipe read_tsetlin_recipe(const MethodContext& context) {
   recipe.prototype = subset(context.prototype, {});
   recipe.epochs = static_cast<uint32_t>(context.recipe.section("client").integer("epochs", 30, 1, 100000));
   const Config federation = context.recipe.section("federation");
-  if (federation.has("most_votes"))
-    recipe.most_votes = static_cast<int32_t>(federation.integer("most_votes", 1, 1));
-  if (federation.has("most_samples"))
-    recipe.most_samples = static_cast<uint32_t>(federation.integer("most_samples", 1, 1));
+  if (const auto key = federation.name_in_use("max_votes", "most_votes"); federation.has(key))
+    recipe.max_votes = static_cast<int32_t>(federation.integer(key, 1, 1));
+  if (const auto key = federation.name_in_use("max_samples", "most_samples"); federation.has(key))
+    recipe.max_samples = static_cast<uint32_t>(federation.integer(key, 1, 1));
   return recipe;
 }
 
@@ -288,7 +288,7 @@ std::unique_ptr<ClientHalf> make_tsetlin_client(const TsetlinRecipe& recipe) {
 }
 
 // Untrusted: every size follows from the recipe and the number of classes, every value is checked. Limits of
-// the recipe (most_samples, most_votes) are applied here, so that no server sees more.
+// the recipe (max_samples, max_votes) are applied here, so that no server sees more.
 TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
   TsetlinUpload upload;
   upload.classes = message.values<uint16_t>("classes", {State::kAny});
@@ -302,7 +302,7 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
     }
     if (upload.samples[i] == 0)
       throw input_error("tensor 'samples': found 0 for class {}, expected at least 1", upload.classes[i]);
-    upload.samples[i] = std::min(upload.samples[i], recipe.most_samples);
+    upload.samples[i] = std::min(upload.samples[i], recipe.max_samples);
   }
   if (held == 0) throw input_error("tensor 'classes': found none, expected at least one class");
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
@@ -326,13 +326,13 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
       banks[i].positive_mean = calibration[3 * i];
       banks[i].negative_mean = calibration[3 * i + 1];
       banks[i].hardest_mean = calibration[3 * i + 2];
-      if (recipe.most_votes > 0)
-        clip_votes(recipe.most_votes, recipe.specialists[s].options.threshold, &banks[i]);
+      if (recipe.max_votes > 0)
+        clip_votes(recipe.max_votes, recipe.specialists[s].options.threshold, &banks[i]);
     }
     const size_t familiar_ones = familiar_count(recipe, s);
     FamiliarClauses& familiar = upload.familiar.emplace_back();
     if (familiar_ones > 0 && held < recipe.prototype.class_count())
-      familiar = read_familiar(message, s, layout, familiar_ones, recipe.most_votes);
+      familiar = read_familiar(message, s, layout, familiar_ones, recipe.max_votes);
   }
   return upload;
 }

@@ -50,11 +50,11 @@ struct TsetlinRecipe {
   bool sends_familiar = false;  // uploads carry FamiliarClauses
   // How far a server trusts a client: upper limit of a clause's weight. With a limit, the reported class
   // means are also kept at least T apart, so that no client's votes are scaled up. 0: no limit.
-  int32_t most_votes = 0;
-  uint32_t most_samples = UINT32_MAX;  // upper limit per class
+  int32_t max_votes = 0;
+  uint32_t max_samples = UINT32_MAX;  // upper limit per class
 };
 
-// Reads [model], [data], [client], and of [federation] most_votes and most_samples.
+// Reads [model], [data], [client], and of [federation] max_votes and max_samples.
 TsetlinRecipe read_tsetlin_recipe(const MethodContext& context);
 
 std::unique_ptr<ClientHalf> make_tsetlin_client(const TsetlinRecipe& recipe);

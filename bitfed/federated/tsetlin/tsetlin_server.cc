@@ -87,7 +87,7 @@ class OneShotMethod : public Method {
   }
   std::string client_key() const override { return kFamiliarClientKey; }
   uint32_t default_rounds() const override { return 1; }
-  uint32_t most_rounds() const override { return 1; }
+  uint32_t max_rounds() const override { return 1; }
 
  private:
   TsetlinRecipe recipe_;

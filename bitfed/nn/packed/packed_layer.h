@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bitfed/base/least_times.h"
+#include "bitfed/base/min_times.h"
 #include "bitfed/bits/bit_matrix.h"
 #include "bitfed/nn/kernels/matrix.h"
 
@@ -39,8 +39,8 @@ struct PackedWorkspace {
   const uint8_t* pixels = nullptr;  // of the image; only the first layer reads them
   Floats values, inner, bordered;
   AlignedVector<uint32_t> signs, next_signs;
-  bool has_signs = false;       // `signs` hold the signs of the present image
-  LeastTimes* times = nullptr;  // set while layers are measured
+  bool has_signs = false;     // `signs` hold the signs of the present image
+  MinTimes* times = nullptr;  // set while layers are measured
 
   void finished(size_t product) const {
     if (times != nullptr) times->finished(product);

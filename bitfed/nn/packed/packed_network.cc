@@ -23,9 +23,9 @@ std::vector<double> PackedNetwork::measure_layers() const {
   PackedWorkspace workspace = make_workspace();
   std::vector<uint8_t> pixels(image_bytes_);
   for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 37);
-  LeastTimes times;
+  MinTimes times;
   workspace.times = &times;
-  for (int turn = 0; turn < LeastTimes::kTurns; ++turn) {
+  for (int turn = 0; turn < MinTimes::kRepetitions; ++turn) {
     times.begin();
     run(pixels.data(), &workspace);
   }

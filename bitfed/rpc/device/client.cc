@@ -1,7 +1,6 @@
 #include "bitfed/rpc/device/client.h"
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <random>
 #include <thread>
@@ -9,6 +8,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/client_round.h"
+#include "bitfed/rpc/device/backoff.h"
 #include "bitfed/rpc/device/client_store.h"
 #include "bitfed/rpc/grpc_connection.h"
 #include "bitfed/rpc/protocol.h"
@@ -25,9 +25,8 @@ using v1::Verdict;
 using Update = ClientStore::Update;
 
 constexpr auto kTick = std::chrono::milliseconds(100);
-constexpr double kFirstPause = 0.25;  // seconds until the second attempt; doubled for each one after
-constexpr double kLongestPause = 20;
-constexpr uint32_t kMostSide = 1 << 16;  // of an image
+constexpr int64_t kWarnSeconds = int64_t{30} * 86400;  // before the certificate expires
+constexpr uint32_t kMaxSide = 1 << 16;                 // of an image
 
 void read_pixel_statistics(const v1::Prototype& message, Dataset* prototype) {
   prototype->pixel_mean.assign(message.pixel_mean().begin(), message.pixel_mean().end());
@@ -49,8 +48,8 @@ Dataset read_prototype(const v1::Prototype& message) {
   prototype.channels = message.channels();
   prototype.columns.assign(message.columns().begin(), message.columns().end());
   prototype.class_names.assign(message.class_names().begin(), message.class_names().end());
-  const bool image = prototype.height > 0 && prototype.height < kMostSide && prototype.width > 0 &&
-                     prototype.width < kMostSide && prototype.channels > 0 && prototype.channels < kMostSide;
+  const bool image = prototype.height > 0 && prototype.height < kMaxSide && prototype.width > 0 &&
+                     prototype.width < kMaxSide && prototype.channels > 0 && prototype.channels < kMaxSide;
   if (prototype.class_names.empty() || prototype.class_names.size() > UINT16_MAX ||
       image == prototype.is_table()) {
     throw input_error("the server's description of the data: expected classes, and either images or columns");
@@ -94,12 +93,11 @@ class FederationClient {
     if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
   }
 
-  // Before the next attempt: longer each time, and never the same for all clients of a server that fell.
   void pause(int failures) {
     if (options_.give_up_seconds > 0 && seconds_alone() > options_.give_up_seconds)
       throw failure("{}: no server for {:.0f} s: {}", options_.server, seconds_alone(), last_end_);
-    const double longest = std::min(kLongestPause, kFirstPause * std::exp2(std::min(failures, 10)));
-    const double seconds = std::uniform_real_distribution<double>(0.2 * longest, longest)(jitter_);
+    const Pause range = pause_after(failures, refused_);
+    const double seconds = std::uniform_real_distribution<double>(range.min, range.max)(jitter_);
     const auto until = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
     while (std::chrono::steady_clock::now() < until) {
       check_stop();
@@ -114,9 +112,9 @@ class FederationClient {
 
   // One connection's life. True: the federation is over and its model is here.
   bool live() {
-    connection_ = open_connection(options_.server, options_.trust);
     later_.clear();
     try {
+      open();
       say_hello();
       if (const auto update = store_.finished_update()) deliver(*update);
       FromClient ready;
@@ -138,11 +136,31 @@ class FederationClient {
 
   struct Lost {};  // the connection is gone
 
+  // A certificate that has expired, or that is half copied while the client runs, is no reason to end: it may
+  // be replaced at any time. One that cannot be read at the start is a mistake.
+  void open() {
+    const auto left = certificate_seconds_left(options_.trust);
+    if (left && *left < kWarnSeconds && !std::exchange(warned_, true)) {
+      events_(CertificateExpires{.file = options_.trust.certificate.string(), .days = *left / 86400});
+    }
+    try {
+      connection_ = open_connection(options_.server, options_.trust);
+    } catch (const Error& error) {
+      const bool expired = left && *left <= 0;
+      if (error.kind() != Error::Kind::kInput || (job_.method == nullptr && !expired)) throw;
+      last_end_ = error.what();
+      throw Lost();
+    }
+  }
+
   void lost() {
-    const auto end = wait_for_end();
-    connection_.reset();
-    last_end_ = end ? end->text : "the connection was lost";
-    if (end && end->final) throw failure("{}: {}", options_.server, end->text);
+    if (connection_ != nullptr) {
+      const auto end = wait_for_end();
+      connection_.reset();
+      last_end_ = end ? end->text : "the connection was lost";
+      refused_ = end && end->refused;
+      if (end && end->final) throw failure("{}: {}", options_.server, end->text);
+    }
     if (last_end_ != told_end_) {
       events_(DeviceDisconnected{.text = last_end_});
       told_end_ = last_end_;
@@ -188,7 +206,7 @@ class FederationClient {
   }
 
   Bytes take_chunks(uint64_t size, const std::string& sha256) {
-    Incoming incoming(size, sha256, options_.most_broadcast_bytes);
+    Incoming incoming(size, sha256, options_.max_broadcast_bytes);
     while (true) {
       const auto message = next_message();
       if (message->message_case() != FromServer::kChunk)
@@ -216,8 +234,8 @@ class FederationClient {
   void say_hello() {
     FromClient message;
     v1::Hello& hello = *message.mutable_hello();
-    hello.set_least_protocol(kLeastProtocol);
-    hello.set_most_protocol(kMostProtocol);
+    hello.set_least_protocol(kMinProtocol);
+    hello.set_most_protocol(kMaxProtocol);
     hello.set_version(options_.version);
     if (options_.trust.plaintext) hello.set_name(options_.name);
     if (options_.own.part) hello.set_part(*options_.own.part);
@@ -232,11 +250,11 @@ class FederationClient {
   // Reads the recipe and the samples, the first time; afterwards they must be the same.
   void prepare(const v1::Welcome& welcome) {
     if (!common_protocol(welcome.protocol(), welcome.protocol()))
-      throw input_error("the server: found protocol {}, expected {} to {}", welcome.protocol(),
-                        kLeastProtocol, kMostProtocol);
+      throw input_error("the server: found protocol {}, expected {} to {}", welcome.protocol(), kMinProtocol,
+                        kMaxProtocol);
     if (const auto membership = store_.membership()) {
       if (membership->federation != welcome.federation() || membership->number != welcome.number()) {
-        throw input_error("{}: the state here is of client {} of federation {}, the server says {} of {}",
+        throw input_error("{}: found the state of client {} of federation {}, expected client {} of {}",
                           options_.state.string(), membership->number, membership->federation,
                           welcome.number(), welcome.federation());
       }
@@ -262,7 +280,8 @@ class FederationClient {
                          .samples = job_.samples.size()});
   }
 
-  // Offers the update, sends it if it is wanted, and keeps or drops what goes with it as the server says.
+  // Offers the update, sends it if it is wanted, and keeps or drops the state that belongs to it, by the
+  // verdict.
   void deliver(const Update& update) {
     FromClient message;
     v1::Offer& offer = *message.mutable_offer();
@@ -332,6 +351,13 @@ class FederationClient {
   void work(const Received& received) {
     const v1::Work& work = received.message->work();
     events_(WorkReceived{.round = work.round(), .download_bytes = received.bytes.size()});
+    if (const auto last = store_.last_accepted();
+        last && work.round() <= *last && !std::exchange(went_back_, true)) {
+      events_(Warning{
+          .text = fmt::format("the server begins round {}, but has accepted an update of round {}: it was "
+                              "restored from an older copy, and the model will be another",
+                              work.round(), *last)});
+    }
     std::optional<ClientOutcome> outcome;
     try {
       outcome = train(work, received.bytes);
@@ -380,6 +406,9 @@ class FederationClient {
   std::unique_ptr<Connection> connection_;
   Job job_;
   std::deque<Received> later_;  // tasks that came while something else was waited for
+  bool refused_ = false;        // the server refused the last connection, for now
+  bool went_back_ = false;      // a warning was logged that the server did
+  bool warned_ = false;         // that the certificate expires
   bool progress_made_ = false;  // since the last pause
   std::string last_end_ = "no answer yet";
   std::string told_end_;

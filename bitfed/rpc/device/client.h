@@ -16,7 +16,7 @@ struct ClientOptions {
   OwnData own;
   std::filesystem::path state;  // the folder for what must not be forgotten, and for the result
   double give_up_seconds = 0;   // after so long without a server; 0: never
-  uint64_t most_broadcast_bytes = uint64_t{1} << 30;
+  uint64_t max_broadcast_bytes = uint64_t{1} << 30;
   std::string version;
   std::function<bool()> stop;
 };

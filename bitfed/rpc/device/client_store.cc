@@ -16,7 +16,12 @@ CREATE TABLE finished (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NO
 }  // namespace
 
 ClientStore::ClientStore(const std::filesystem::path& file)
-    : database_(file, "a federation's client", kSchema) {}
+    : database_(file, "a federation's client", kSchema) {
+  // Earlier builds pass it over.
+  database_.execute(
+      "CREATE TABLE IF NOT EXISTS accepted (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT "
+      "NULL)");
+}
 
 std::optional<ClientStore::Membership> ClientStore::membership() const {
   Statement row = database_.prepare("SELECT federation, number FROM membership");
@@ -50,7 +55,7 @@ std::optional<ClientStore::Update> ClientStore::finished_update() const {
   update.result.trained_samples = static_cast<uint64_t>(row.integer(6));
   update.result.train_seconds = row.number(7);
   if (sha256_hex(update.result.upload) != update.sha256) {
-    throw input_error("{}: the update of round {} is not what its digest says: damaged",
+    throw input_error("{}: the update of round {} does not match its digest: damaged",
                       database_.file().string(), update.round);
   }
   return update;
@@ -73,8 +78,15 @@ void ClientStore::finish(const Update& update) {
 void ClientStore::accepted() {
   database_.unsynced_transaction([&] {
     database_.execute("INSERT OR REPLACE INTO kept SELECT 1, kept FROM finished WHERE length(kept) > 0");
+    database_.execute("INSERT OR REPLACE INTO accepted SELECT 1, round FROM finished");
     database_.execute("DELETE FROM finished");
   });
+}
+
+std::optional<uint32_t> ClientStore::last_accepted() const {
+  Statement row = database_.prepare("SELECT round FROM accepted");
+  if (!row.step()) return std::nullopt;
+  return static_cast<uint32_t>(row.integer(0));
 }
 
 void ClientStore::dropped() {

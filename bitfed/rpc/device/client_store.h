@@ -9,7 +9,7 @@
 namespace bitfed {
 
 // What a device must not forget: which federation it belongs to, what its method keeps, and the update it has
-// finished until the server says that it is safe.
+// finished until the server has given its verdict.
 class ClientStore {
  public:
   explicit ClientStore(const std::filesystem::path& file);
@@ -33,7 +33,10 @@ class ClientStore {
   std::optional<Update> finished_update() const;
   void finish(const Update& update);
   void accepted();  // the update counts: what goes with it is kept from now on
-  void dropped();   // it does not: as if the round had not been
+  // The round of the last update that counted. Work for it or for an earlier round comes only from a server
+  // that was restored from an older copy.
+  std::optional<uint32_t> last_accepted() const;
+  void dropped();  // it does not: as if the round had not been
 
  private:
   mutable Database database_;

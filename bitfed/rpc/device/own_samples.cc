@@ -20,7 +20,7 @@ Dataset load_part(const OwnData& own, const Config& data, uint64_t seed) {
 }
 
 Dataset load_folder(const fs::path& folder, const Config& data, uint64_t seed) {
-  const DatasetEntry& entry = find_entry(data.required_text("name"));
+  const DatasetEntry& entry = find_entry(data.required_string("name"));
   if (entry.is_generated() || !has_files(entry, folder)) {
     throw input_error("{}: expected the files of '{}'{}{}", folder.string(), entry.name,
                       entry.files.empty() ? "" : ", such as ",

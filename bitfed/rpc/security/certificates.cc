@@ -38,12 +38,14 @@ std::string to_pem(Write write) {
   return text_of(memory);
 }
 
-void write_key(const fs::path& path, EVP_PKEY* key) {
-  // The file is never there with a wider mode, not even for a moment.
+void write_key(const fs::path& path, EVP_PKEY* key, const std::string& password = "") {
+  // The file never has a wider mode.
   const mode_t before = umask(0077);
   try {
     write_file_atomically(path, to_pem([&](BIO* memory) {
-                            return PEM_write_bio_PKCS8PrivateKey(memory, key, nullptr, nullptr, 0, nullptr,
+                            const EVP_CIPHER* cipher = password.empty() ? nullptr : EVP_aes_256_cbc();
+                            return PEM_write_bio_PKCS8PrivateKey(memory, key, cipher, password.data(),
+                                                                 static_cast<int>(password.size()), nullptr,
                                                                  nullptr);
                           }));
   } catch (...) {
@@ -103,14 +105,14 @@ struct Authority {
   KeyPointer key;
 };
 
-Authority load_authority(const CertificatePaths& paths) {
+Authority load_authority(const CertificatePaths& paths, const std::string& password) {
   std::error_code code;
   if (!fs::exists(paths.ca_key, code)) {
     throw input_error("{}: no certificate authority here; bitfed certs init makes one",
                       paths.ca.parent_path().string());
   }
   return {parse_certificate(read_text_file(paths.ca), paths.ca.string()),
-          parse_key(read_text_file(paths.ca_key), paths.ca_key.string())};
+          parse_key(read_text_file(paths.ca_key), paths.ca_key.string(), password)};
 }
 
 void sign(X509* certificate, const Authority& authority, const char* use) {
@@ -190,9 +192,9 @@ std::vector<std::string> read_revoked(const CertificatePaths& paths) {
 
 void check_name(const std::string& name) {
   const auto fine = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
-  if (name.empty() || name[0] == '.' || name.size() > kMostNameBytes ||
+  if (name.empty() || name[0] == '.' || name.size() > kMaxNameBytes ||
       !std::all_of(name.begin(), name.end(), fine)) {
-    throw input_error("name '{}': expected 1 to {} letters, digits, '-', '_' and '.'", name, kMostNameBytes);
+    throw input_error("name '{}': expected 1 to {} letters, digits, '-', '_' and '.'", name, kMaxNameBytes);
   }
 }
 
@@ -214,7 +216,8 @@ CertificatePaths::CertificatePaths(const fs::path& folder)
       clients(folder / "clients"),
       issued(folder / "issued.txt") {}
 
-Issued make_authority(const fs::path& folder, const std::string& name, int days) {
+Issued make_authority(const fs::path& folder, const std::string& name, int days,
+                      const std::string& password) {
   const CertificatePaths paths(folder);
   check_name(name);
   std::error_code code;
@@ -229,15 +232,16 @@ Issued make_authority(const fs::path& folder, const std::string& name, int days)
   add_extension(certificate, certificate, NID_key_usage, "critical,keyCertSign,cRLSign");
   add_extension(certificate, certificate, NID_subject_key_identifier, "hash");
   check(X509_sign(certificate, authority.key.get(), EVP_sha256()) > 0, "signing a certificate");
-  write_key(paths.ca_key, authority.key.get());
+  write_key(paths.ca_key, authority.key.get(), password);
   write_certificate(paths.ca, certificate);
   write_revoked(paths, authority, {});
   return {paths.ca, paths.ca_key, end_of(*certificate)};
 }
 
-Issued issue_server(const fs::path& folder, const std::vector<std::string>& hosts, int days) {
+Issued issue_server(const fs::path& folder, const std::vector<std::string>& hosts, int days,
+                    const std::string& password) {
   const CertificatePaths paths(folder);
-  const Authority authority = load_authority(paths);
+  const Authority authority = load_authority(paths, password);
   if (hosts.empty()) throw input_error("a server's certificate: expected at least one host name or address");
   std::string names;
   for (const std::string& host : hosts) {
@@ -249,7 +253,7 @@ Issued issue_server(const fs::path& folder, const std::vector<std::string>& host
   }
   const KeyPointer key = make_key();
   const CertificatePointer certificate =
-      begin_certificate(hosts.front().substr(0, kMostNameBytes), days, key.get());
+      begin_certificate(hosts.front().substr(0, kMaxNameBytes), days, key.get());
   add_extension(certificate.get(), authority.certificate.get(), NID_subject_alt_name, names);
   sign(certificate.get(), authority, "serverAuth");
   write_key(paths.server_key, key.get());
@@ -257,10 +261,10 @@ Issued issue_server(const fs::path& folder, const std::vector<std::string>& host
   return {paths.server, paths.server_key, end_of(*certificate)};
 }
 
-Issued issue_client(const fs::path& folder, const std::string& name, int days) {
+Issued issue_client(const fs::path& folder, const std::string& name, int days, const std::string& password) {
   const CertificatePaths paths(folder);
   check_name(name);
-  const Authority authority = load_authority(paths);
+  const Authority authority = load_authority(paths, password);
   const KeyPointer key = make_key();
   const CertificatePointer certificate = begin_certificate(name, days, key.get());
   sign(certificate.get(), authority, "clientAuth");
@@ -273,9 +277,9 @@ Issued issue_client(const fs::path& folder, const std::string& name, int days) {
   return issued;
 }
 
-size_t revoke_client(const fs::path& folder, const std::string& name) {
+size_t revoke_client(const fs::path& folder, const std::string& name, const std::string& password) {
   const CertificatePaths paths(folder);
-  const Authority authority = load_authority(paths);
+  const Authority authority = load_authority(paths, password);
   std::vector<std::string> serials = read_revoked(paths);
   size_t count = 0;
   for (const IssuedLine& line : read_issued(paths.issued)) {
@@ -287,6 +291,53 @@ size_t revoke_client(const fs::path& folder, const std::string& name) {
   if (count == 0) throw input_error("{}: no certificate was issued to '{}'", paths.issued.string(), name);
   write_revoked(paths, authority, serials);
   return count;
+}
+
+std::string renewal_request(const fs::path& certificate_file, const fs::path& key_file) {
+  const std::string pem = read_text_file(certificate_file);
+  const CertificatePointer certificate = parse_certificate(pem, certificate_file.string());
+  const KeyPointer key = parse_key(read_text_file(key_file), key_file.string());
+  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
+    ERR_clear_error();
+    throw input_error("{}: not the key of {}", key_file.string(), certificate_file.string());
+  }
+  const RequestPointer request(X509_REQ_new());
+  check(X509_REQ_set_subject_name(request.get(), X509_get_subject_name(certificate.get())) == 1,
+        "a request's name");
+  check(X509_REQ_set_pubkey(request.get(), key.get()) == 1, "a request's key");
+  check(X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0, "signing a request");
+  return to_pem([&](BIO* memory) { return PEM_write_bio_X509(memory, certificate.get()); }) +
+         to_pem([&](BIO* memory) { return PEM_write_bio_X509_REQ(memory, request.get()); });
+}
+
+std::string renew_client(const fs::path& folder, const std::string& text, int days,
+                         const std::string& password) {
+  const CertificatePaths paths(folder);
+  const Authority authority = load_authority(paths, password);
+  const CertificatePointer old = parse_certificate(text, "the request");
+  const RequestPointer request = parse_request(text, "the request");
+  const std::string name = common_name(*old);
+  check_name(name);
+  const auto refuse = [&](const char* why) {
+    ERR_clear_error();
+    return input_error("the request of '{}': {}", name, why);
+  };
+  if (X509_verify(old.get(), X509_get0_pubkey(authority.certificate.get())) != 1)
+    throw refuse("found a certificate of another authority, expected one of this folder's");
+  if (X509_check_purpose(old.get(), X509_PURPOSE_SSL_CLIENT, 0) != 1)
+    throw refuse("found a certificate that is not a client's");
+  if (is_expired(*old))
+    throw refuse("its certificate has expired; issue a new one with `bitfed certs client`");
+  const std::vector<std::string> revoked = read_revoked(paths);
+  if (std::find(revoked.begin(), revoked.end(), serial_of(*old)) != revoked.end())
+    throw refuse("its certificate was revoked");
+  EVP_PKEY* const key = X509_get0_pubkey(old.get());
+  if (X509_REQ_verify(request.get(), key) != 1)
+    throw refuse("found a signature by another key, expected the certificate's");
+  const CertificatePointer renewed = begin_certificate(name, days, key);
+  sign(renewed.get(), authority, "clientAuth");
+  note_issued(paths.issued, *renewed);
+  return to_pem([&](BIO* memory) { return PEM_write_bio_X509(memory, renewed.get()); });
 }
 
 }  // namespace bitfed

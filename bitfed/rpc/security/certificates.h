@@ -20,17 +20,30 @@ inline constexpr int kCertificateDays = 397;
 struct Issued {
   std::filesystem::path certificate;
   std::filesystem::path key;
-  std::string ends;  // "until 2027-12-17"
+  std::string ends;  // "2027-12-17"
 };
 
-// Refuses a folder that holds an authority already.
-Issued make_authority(const std::filesystem::path& folder, const std::string& name, int days);
+// `password` encrypts ca.key (AES-256) and is needed for every later use; empty: not encrypted. Refuses a
+// folder that holds an authority already.
+Issued make_authority(const std::filesystem::path& folder, const std::string& name, int days,
+                      const std::string& password = "");
 // For the names and addresses that clients will call the server by. Replaces the one before.
-Issued issue_server(const std::filesystem::path& folder, const std::vector<std::string>& hosts, int days);
+Issued issue_server(const std::filesystem::path& folder, const std::vector<std::string>& hosts, int days,
+                    const std::string& password = "");
 // The name is the client's identity. Replaces the files of the one before, which stays good until it ends or
 // is revoked.
-Issued issue_client(const std::filesystem::path& folder, const std::string& name, int days);
+Issued issue_client(const std::filesystem::path& folder, const std::string& name, int days,
+                    const std::string& password = "");
 // All certificates of that name. Returns how many they are.
-size_t revoke_client(const std::filesystem::path& folder, const std::string& name);
+size_t revoke_client(const std::filesystem::path& folder, const std::string& name,
+                     const std::string& password = "");
+
+// Renewal, without the key leaving the device. The device writes a request (PEM): its certificate and a
+// signing request by the same key. The authority answers with a new certificate for that key where the old
+// one is its own, has not expired and was not revoked; otherwise an input_error. Returns the certificate
+// (PEM).
+std::string renewal_request(const std::filesystem::path& certificate, const std::filesystem::path& key);
+std::string renew_client(const std::filesystem::path& folder, const std::string& request, int days,
+                         const std::string& password = "");
 
 }  // namespace bitfed

@@ -4,7 +4,8 @@
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
 
-#include <algorithm>
+#include <charconv>
+#include <map>
 #include <sstream>
 
 #include "bitfed/base/byte_io.h"
@@ -18,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr unsigned kRefreshSeconds = 2;
 
-// A pair that TLS can use, or an input_error that says what is wrong with it.
+// An input_error unless TLS can use the pair.
 void check_pair(const fs::path& certificate_file, const fs::path& key_file) {
   const CertificatePointer certificate =
       parse_certificate(read_text_file(certificate_file), certificate_file.string());
@@ -27,8 +28,14 @@ void check_pair(const fs::path& certificate_file, const fs::path& key_file) {
     ERR_clear_error();
     throw input_error("{}: not the key of {}", key_file.string(), certificate_file.string());
   }
-  if (is_expired(*certificate))
-    throw input_error("{}: was good {}: expected a new one", certificate_file.string(), end_of(*certificate));
+}
+
+void check_not_expired(const fs::path& file, const char* command) {
+  const CertificatePointer certificate = parse_certificate(read_text_file(file), file.string());
+  if (is_expired(*certificate)) {
+    throw input_error("{}: expired on {}; issue a new one with `bitfed certs {}`", file.string(),
+                      end_of(*certificate), command);
+  }
 }
 
 // When a file was last changed; changes within one tick of the clock show in the size or the number.
@@ -39,11 +46,42 @@ std::string stamp(const fs::path& file) {
                      fs::file_size(file, code));
 }
 
+bool ends_with_newline(const fs::path& file) {
+  const std::string text = read_text_file(file);
+  return !text.empty() && text.back() == '\n';
+}
+
+// A client per line: its name, and optionally the part that is reserved for it.
+std::map<std::string, std::optional<uint32_t>> parse_allowed(const std::string& text, const fs::path& file) {
+  std::map<std::string, std::optional<uint32_t>> allowed;
+  std::istringstream lines(text);
+  std::string line;
+  for (size_t number = 1; std::getline(lines, line); ++number) {
+    std::istringstream words(line);
+    std::string name;
+    std::string part;
+    std::string more;
+    if (!(words >> name)) continue;
+    std::optional<uint32_t>& reserved = allowed[name];
+    if (!(words >> part)) continue;
+    uint32_t value = 0;
+    const char* const end = part.data() + part.size();
+    const auto [last, error] = std::from_chars(part.data(), end, value);
+    if (error != std::errc() || last != end || words >> more) {
+      throw input_error("{}: line {}: found '{}', expected a client's name and at most a part after it",
+                        file.string(), number, line);
+    }
+    reserved = value;
+  }
+  return allowed;
+}
+
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const ServerTrust& trust) {
   if (trust.plaintext) return grpc::InsecureServerCredentials();
   check_pair(trust.certificate, trust.key);
+  check_not_expired(trust.certificate, "server");
   parse_certificate(read_text_file(trust.client_ca), trust.client_ca.string());
   const auto provider = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
       trust.key.string(), trust.certificate.string(), trust.client_ca.string(), kRefreshSeconds);
@@ -57,6 +95,7 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const ServerTrust& t
 std::shared_ptr<grpc::ChannelCredentials> client_credentials(const ClientTrust& trust) {
   if (trust.plaintext) return grpc::InsecureChannelCredentials();
   check_pair(trust.certificate, trust.key);
+  check_not_expired(trust.certificate, "client");
   parse_certificate(read_text_file(trust.ca), trust.ca.string());
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = read_text_file(trust.ca);
@@ -65,11 +104,11 @@ std::shared_ptr<grpc::ChannelCredentials> client_credentials(const ClientTrust& 
   return grpc::SslCredentials(options);
 }
 
-void require_loopback(const std::string& address) {
+const std::string& require_loopback(const std::string& address) {
   const std::string host = address.substr(0, address.rfind(':'));
   in_addr parsed{};
   const bool of_127 = inet_pton(AF_INET, host.c_str(), &parsed) == 1 && ntohl(parsed.s_addr) >> 24 == 127;
-  if (of_127 || host == "localhost" || host == "[::1]") return;
+  if (of_127 || host == "localhost" || host == "[::1]") return address;
   throw input_error(
       "{}: found --plaintext with an address that others can reach, expected 127.0.0.1: certificates "
       "are made by bitfed certs",
@@ -77,14 +116,12 @@ void require_loopback(const std::string& address) {
 }
 
 struct CertificateCheck::Lists {
-  std::string stamp;
   RevocationListPointer revoked;
-  std::set<std::string> allowed;
+  std::map<std::string, std::optional<uint32_t>> allowed;  // by name: the part reserved for it
 };
 
-CertificateCheck::CertificateCheck(const ServerTrust& trust)
-    : trust_(trust), lists_(std::make_unique<Lists>()) {
-  refresh();
+CertificateCheck::CertificateCheck(const ServerTrust& trust) : trust_(trust), looked_at_(version()) {
+  lists_ = std::make_unique<Lists>(read_lists());
 }
 
 CertificateCheck::~CertificateCheck() = default;
@@ -93,10 +130,7 @@ std::string CertificateCheck::version() const {
   return stamp(trust_.revoked) + "/" + stamp(trust_.allowed) + "/" + stamp(trust_.client_ca);
 }
 
-// A list that cannot be read leaves nobody welcome until it can: the error goes to whoever asked.
-void CertificateCheck::refresh() {
-  const std::string now = version();
-  if (now == lists_->stamp) return;
+CertificateCheck::Lists CertificateCheck::read_lists() const {
   Lists lists;
   if (!trust_.revoked.empty()) {
     lists.revoked = parse_revocation_list(read_text_file(trust_.revoked), trust_.revoked.string());
@@ -107,38 +141,66 @@ void CertificateCheck::refresh() {
       throw input_error("{}: not signed by {}", trust_.revoked.string(), trust_.client_ca.string());
     }
   }
-  if (!trust_.allowed.empty()) {
-    std::istringstream text(read_text_file(trust_.allowed));
-    std::string name;
-    while (text >> name) lists.allowed.insert(name);
-  }
-  lists.stamp = now;
-  *lists_ = std::move(lists);
+  if (!trust_.allowed.empty()) lists.allowed = parse_allowed(read_text_file(trust_.allowed), trust_.allowed);
+  return lists;
 }
 
-std::string CertificateCheck::name_of(const std::string& pem) {
-  const CertificatePointer certificate = parse_certificate(pem, "the client's certificate");
-  const std::string name = common_name(*certificate);
-  if (name.empty()) throw input_error("the client's certificate: expected a common name");
-  if (is_expired(*certificate))
-    throw input_error("the certificate of '{}' was good {}", name, end_of(*certificate));
+void CertificateCheck::refresh() {
+  const std::string now = version();
+  if (now == std::exchange(looked_at_, now)) return;
+  try {
+    Lists lists = read_lists();
+    // A copy begins with an empty file, and ends with the last line's end.
+    if (!trust_.allowed.empty() && (lists.allowed.empty() || !ends_with_newline(trust_.allowed)))
+      throw input_error("{}: found no newline at its end, expected a whole list", trust_.allowed.string());
+    *lists_ = std::move(lists);
+  } catch (const Error& error) {
+    complaints_.push_back(fmt::format("{}; the last good list stays in force", error.what()));
+  }
+}
+
+std::vector<std::string> CertificateCheck::take_complaints() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(complaints_, {});
+}
+
+CertificateCheck::Answer CertificateCheck::check(const std::string& pem) {
+  Answer answer;
+  const auto refuse = [&](Standing standing, const std::string& text) {
+    answer.standing = standing;
+    answer.text = text;
+    return answer;
+  };
+  CertificatePointer certificate;
+  try {
+    certificate = parse_certificate(pem, "the client's certificate");
+  } catch (const Error& error) {
+    return refuse(Standing::kRevoked, error.what());
+  }
+  answer.name = common_name(*certificate);
+  answer.seconds_left = seconds_left(*certificate);
+  if (answer.name.empty())
+    return refuse(Standing::kRevoked, "the client's certificate: expected a common name");
+  if (is_expired(*certificate)) {
+    return refuse(Standing::kExpired,
+                  fmt::format("the certificate of '{}' expired on {}; issue a new one with `bitfed "
+                              "certs client {}`",
+                              answer.name, end_of(*certificate), answer.name));
+  }
   const std::lock_guard lock(mutex_);
   refresh();
   X509_REVOKED* entry = nullptr;
   if (lists_->revoked && X509_CRL_get0_by_cert(lists_->revoked.get(), &entry, certificate.get()) == 1)
-    throw input_error("the certificate of '{}' was revoked", name);
-  if (!trust_.allowed.empty() && !lists_->allowed.contains(name))
-    throw input_error("client '{}' is not on the list of those who may take part", name);
-  return name;
-}
-
-bool CertificateCheck::is_welcome(const std::string& certificate) {
-  try {
-    name_of(certificate);
-    return true;
-  } catch (const Error&) {
-    return false;
+    return refuse(Standing::kRevoked, fmt::format("the certificate of '{}' was revoked", answer.name));
+  if (!trust_.allowed.empty()) {
+    const auto listed = lists_->allowed.find(answer.name);
+    if (listed == lists_->allowed.end()) {
+      return refuse(Standing::kNotListed,
+                    fmt::format("client '{}' is not on the server's list of allowed clients", answer.name));
+    }
+    answer.part = listed->second;
   }
+  return answer;
 }
 
 }  // namespace bitfed

@@ -3,11 +3,13 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <set>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "bitfed/rpc/security/trust.h"
 
@@ -17,28 +19,40 @@ namespace bitfed {
 std::shared_ptr<grpc::ServerCredentials> server_credentials(const ServerTrust& trust);
 std::shared_ptr<grpc::ChannelCredentials> client_credentials(const ClientTrust& trust);
 
-// An input_error unless "HOST:PORT" is of this machine alone.
-void require_loopback(const std::string& address);
+// The address, "HOST:PORT"; an input_error unless it is of this machine alone.
+const std::string& require_loopback(const std::string& address);
 
-// Whether a certificate that TLS has found good is also welcome: not revoked, and on the list where there is
-// one. Reads the files again when they have changed. Any thread may call.
+// Checks certificates against the revocation list and the list of allowed clients. Reads the files again when
+// they have changed; a changed file that cannot be read (one that is just being copied) leaves the last good
+// lists in force and makes one complaint. Any thread may call.
 class CertificateCheck {
  public:
+  // An input_error where a file cannot be read now.
   explicit CertificateCheck(const ServerTrust& trust);
   ~CertificateCheck();
 
-  // The common name of a certificate (PEM); an input_error where it is not welcome.
-  std::string name_of(const std::string& certificate);
-  bool is_welcome(const std::string& certificate);
+  struct Answer {
+    Standing standing = Standing::kWelcome;
+    std::string name;              // the common name; empty: the certificate has none
+    std::string text;              // why it is not welcome
+    std::optional<uint32_t> part;  // that the list of allowed clients reserves for this name
+    int64_t seconds_left = 0;      // until the certificate expires
+  };
+  Answer check(const std::string& certificate);
+  // Those since the last call.
+  std::vector<std::string> take_complaints();
   // Changes when the files do.
   std::string version() const;
 
  private:
   struct Lists;
+  Lists read_lists() const;
   void refresh();
 
   ServerTrust trust_;
   std::mutex mutex_;
+  std::vector<std::string> complaints_;
+  std::string looked_at_;  // version() of the files when they were last read
   std::unique_ptr<Lists> lists_;
 };
 

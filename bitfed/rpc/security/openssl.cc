@@ -2,17 +2,27 @@
 
 #include <openssl/bn.h>
 
+#include <cstring>
+
+#include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 
 namespace bitfed {
 namespace {
 
+// Gives OpenSSL the password in `text`. Without one it fails: asking at the terminal would hang a service.
+int give_password(char* buffer, int size, int /*writing*/, void* text) {
+  const auto& password = *static_cast<const std::string*>(text);
+  if (password.empty() || password.size() > static_cast<size_t>(size)) return -1;
+  std::memcpy(buffer, password.data(), password.size());
+  return static_cast<int>(password.size());
+}
+
 template <typename T, typename Read>
-T* parse(const std::string& pem, const std::string& source, const char* what, Read read) {
+T* parse(const std::string& pem, const std::string& source, const char* what, Read read,
+         const std::string& password = "") {
   const BioPointer memory(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  // No key of ours has a password; asking for one would hang a service.
-  T* object = read(
-      memory.get(), nullptr, [](char*, int, int, void*) { return -1; }, nullptr);
+  T* object = read(memory.get(), nullptr, give_password, const_cast<std::string*>(&password));
   ERR_clear_error();
   if (object == nullptr) throw input_error("{}: expected {} (PEM)", source, what);
   return object;
@@ -24,9 +34,16 @@ CertificatePointer parse_certificate(const std::string& pem, const std::string& 
   return CertificatePointer(parse<X509>(pem, source, "a certificate", PEM_read_bio_X509));
 }
 
-KeyPointer parse_key(const std::string& pem, const std::string& source) {
-  return KeyPointer(
-      parse<EVP_PKEY>(pem, source, "a private key without a password", PEM_read_bio_PrivateKey));
+KeyPointer parse_key(const std::string& pem, const std::string& source, const std::string& password) {
+  const bool encrypted = pem.find("BEGIN ENCRYPTED") != std::string::npos;
+  const char* const what = !encrypted         ? "a private key"
+                           : password.empty() ? "a private key without a password, or its password"
+                                              : "a private key, and its password";
+  return KeyPointer(parse<EVP_PKEY>(pem, source, what, PEM_read_bio_PrivateKey, password));
+}
+
+RequestPointer parse_request(const std::string& pem, const std::string& source) {
+  return RequestPointer(parse<X509_REQ>(pem, source, "a signing request", PEM_read_bio_X509_REQ));
 }
 
 RevocationListPointer parse_revocation_list(const std::string& pem, const std::string& source) {
@@ -54,7 +71,22 @@ std::string serial_of(const X509& certificate) {
 std::string end_of(const X509& certificate) {
   tm time{};
   ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &time);
-  return fmt::format("until {:04}-{:02}-{:02}", time.tm_year + 1900, time.tm_mon + 1, time.tm_mday);
+  return fmt::format("{:04}-{:02}-{:02}", time.tm_year + 1900, time.tm_mon + 1, time.tm_mday);
+}
+
+int64_t seconds_left(const X509& certificate) {
+  int days = 0;
+  int seconds = 0;
+  ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(&certificate));
+  return int64_t{days} * 86400 + seconds;
+}
+
+std::optional<int64_t> certificate_seconds_left(const std::filesystem::path& file) {
+  try {
+    return seconds_left(*parse_certificate(read_text_file(file), file.string()));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 bool is_expired(const X509& certificate) {

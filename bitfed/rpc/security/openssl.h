@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace bitfed {
@@ -23,18 +24,23 @@ struct FreeBy {
 using BioPointer = std::unique_ptr<BIO, FreeBy<BIO_free_all>>;
 using KeyPointer = std::unique_ptr<EVP_PKEY, FreeBy<EVP_PKEY_free>>;
 using CertificatePointer = std::unique_ptr<X509, FreeBy<X509_free>>;
+using RequestPointer = std::unique_ptr<X509_REQ, FreeBy<X509_REQ_free>>;
 using RevocationListPointer = std::unique_ptr<X509_CRL, FreeBy<X509_CRL_free>>;
 
 // Of PEM; `source` is named in the input_error where it is none.
 CertificatePointer parse_certificate(const std::string& pem, const std::string& source);
-KeyPointer parse_key(const std::string& pem, const std::string& source);
+KeyPointer parse_key(const std::string& pem, const std::string& source, const std::string& password = "");
+RequestPointer parse_request(const std::string& pem, const std::string& source);
 RevocationListPointer parse_revocation_list(const std::string& pem, const std::string& source);
 
 std::string common_name(const X509& certificate);  // empty: none
 std::string serial_of(const X509& certificate);    // hexadecimal
 
-// "until 2027-12-17", and whether that is past.
+// The day on which it expires, "2027-12-17"; the seconds until then; whether that is past.
 std::string end_of(const X509& certificate);
+int64_t seconds_left(const X509& certificate);
+// Of the certificate in a file; none where it cannot be read.
+std::optional<int64_t> certificate_seconds_left(const std::filesystem::path& file);
 bool is_expired(const X509& certificate);
 
 }  // namespace bitfed

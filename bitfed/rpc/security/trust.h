@@ -10,10 +10,14 @@ struct ServerTrust {
   std::filesystem::path certificate;
   std::filesystem::path key;
   std::filesystem::path client_ca;
-  std::filesystem::path revoked;  // the CA's revocation list; empty: nobody is revoked
-  std::filesystem::path allowed;  // a client's name a line; empty: everybody with a certificate
+  std::filesystem::path revoked;  // the CA's revocation list; empty: none is revoked
+  // Per line a client's name and optionally the part reserved for it; empty: every client with a certificate.
+  std::filesystem::path allowed;
   bool plaintext = false;
 };
+
+// Whether the server accepts a certificate that TLS has found good. Only kRevoked is final.
+enum class Standing { kWelcome, kExpired, kNotListed, kRevoked };
 
 // Whom a client believes.
 struct ClientTrust {

@@ -6,18 +6,18 @@
 namespace bitfed {
 
 struct AllowanceOptions {
-  double most = 200;    // messages at once
-  double a_second = 5;  // that come back
+  double max = 200;       // messages at once
+  double per_second = 5;  // that come back
 };
 
-// How much one client may still say.
+// A token bucket: how many messages one client may still send.
 class Allowance {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  Allowance(const AllowanceOptions& options, Time now) : options_(options), left_(options.most), at_(now) {}
+  Allowance(const AllowanceOptions& options, Time now) : options_(options), left_(options.max), at_(now) {}
 
-  // For one message; false: there is nothing left of it.
+  // Takes one message; false: none is left.
   bool take(Time now) {
     left_ = left(now);
     at_ = now;
@@ -25,17 +25,17 @@ class Allowance {
     left_ -= 1;
     return true;
   }
-  // A message turned out to be of use.
+  // Returns the message of an update that was accepted.
   void give_back(Time now) {
-    left_ = std::min(options_.most, left(now) + 1);
+    left_ = std::min(options_.max, left(now) + 1);
     at_ = now;
   }
-  bool is_full(Time now) const { return left(now) >= options_.most; }
+  bool is_full(Time now) const { return left(now) >= options_.max; }
 
  private:
   double left(Time now) const {
-    return std::min(options_.most,
-                    left_ + std::chrono::duration<double>(now - at_).count() * options_.a_second);
+    return std::min(options_.max,
+                    left_ + std::chrono::duration<double>(now - at_).count() * options_.per_second);
   }
 
   AllowanceOptions options_;

@@ -14,20 +14,33 @@ using v1::FromClient;
 using v1::FromServer;
 using v1::Verdict;
 
-constexpr size_t kSpareConnections = 64;  // beyond one for each client
-constexpr size_t kLeastChunk = 4096;      // smaller ones are at the sender's expense
+constexpr size_t kSpareConnections = 64;    // for names that are not registered yet
+constexpr size_t kMaxPerName = 4;           // connections of one name, old ones that are ending included
+constexpr size_t kMinChunk = 4096;          // smaller ones are at the sender's expense
+constexpr uint64_t kUpdateSlack = 1 << 20;  // for headers and figures
+constexpr double kBytesPerSecondIfShort = 1 << 20;
+constexpr double kAliveSeconds = 30;   // without a sweep
+constexpr size_t kMaxTextBytes = 500;  // of a text about a client, or from it, in the log
 
 void check_name(const std::string& name) {
   const auto fine = [](unsigned char c) { return c > ' ' && c < 0x7f && c != '"' && c != '\\'; };
-  if (name.empty() || name.size() > kMostNameBytes || !std::all_of(name.begin(), name.end(), fine)) {
-    throw input_error("a client's name: expected 1 to {} visible characters without quotes", kMostNameBytes);
+  if (name.empty() || name.size() > kMaxNameBytes || !std::all_of(name.begin(), name.end(), fine)) {
+    throw input_error("a client's name: expected 1 to {} visible characters without quotes", kMaxNameBytes);
   }
 }
 
 }  // namespace
 
 Coordinator::Coordinator(CoordinatorOptions options, FederationStore& store, EventSink events)
-    : options_(std::move(options)), store_(store), events_(std::move(events)) {}
+    : options_(std::move(options)),
+      store_(store),
+      events_(std::move(events)),
+      dropped_(store.dropped()),
+      names_(store.clients()) {
+  if (const auto changed = store.policy()) options_.policy = *changed;
+  last_progress_ = options_.now();
+  last_sweep_ = options_.now();
+}
 
 Coordinator::~Coordinator() = default;
 
@@ -59,44 +72,83 @@ void Coordinator::check_failure() {
 
 void Coordinator::fault(const std::string& kind, const Connection& connection, const std::string& text) {
   ++counts_[kind];
-  events_(ClientFault{.kind = kind,
-                      .client = connection.number,
-                      .name = connection.name,
-                      .peer = connection.address,
-                      .text = text});
+  log(connection.name, ClientFault{.kind = kind,
+                                   .client = connection.number,
+                                   .name = printable(connection.name, kMaxNameBytes),
+                                   .peer = connection.address,
+                                   .text = printable(text, kMaxTextBytes)});
+}
+
+// A client's lines in the log are limited; those left out are counted in its next line, and in
+// `log-left-out`.
+void Coordinator::log(const std::string& name, auto event) {
+  const auto now = options_.now();
+  LogLines& lines =
+      log_lines_.try_emplace(name, LogLines{Allowance(options_.log_allowance, now)}).first->second;
+  if (!lines.allowance.take(now)) {
+    ++lines.left_out;
+    ++counts_["log-left-out"];
+    return;
+  }
+  if (lines.left_out > 0) event.left_out = std::exchange(lines.left_out, 0);
+  events_(std::move(event));
 }
 
 Allowance& Coordinator::allowance_of(const std::string& name) {
-  return allowances_.try_emplace(name, options_.allowance, Clock::now()).first->second;
+  return allowances_.try_emplace(name, options_.allowance, options_.now()).first->second;
 }
 
 // Takes a message from the client's allowance, or ends the connection where it has none left.
 bool Coordinator::may_speak(Peer& peer, Connection& connection) {
-  if (allowance_of(connection.name).take(Clock::now())) return true;
-  // One that comes back at once is told in the log only when it said something in between.
+  if (allowance_of(connection.name).take(options_.now())) return true;
+  // A client that reconnects at once is logged only if it was welcomed in between.
   if (connection.number) fault("flood", connection, "more messages than its allowance");
   end(peer, connection, Ending::kBusy, "too many messages: come back later");
   return false;
 }
 
-void Coordinator::opened(Peer& peer, const std::string& name, const std::string& address) {
+void Coordinator::opened(Peer& peer, const std::string& name, const std::string& address,
+                         std::optional<uint32_t> part) {
   const std::lock_guard lock(mutex_);
   Connection& connection = connections_[&peer];
   connection.id = ++next_id_;
   connection.name = name;
+  connection.opened_as = name;
+  connection.part = part;
   connection.address = address;
-  connection.last_heard = Clock::now();
+  connection.last_heard = options_.now();
   ++counts_["connection"];
-  if (connections_.size() > options_.clients + kSpareConnections) {
+  const size_t places = ++places_[name];
+  bool allowed = true;  // every attempt counts, whatever becomes of it
+  if (!name.empty()) guard(peer, [&] { allowed = may_speak(peer, connection); });
+  if (!allowed) return;
+  if (!name.empty() && places > kMaxPerName) {
+    ++counts_["crowded"];
+    end(peer, connection, Ending::kBusy, "too many connections with this client's name");
+  } else if (active_count() > options_.clients + kSpareConnections && !is_registered(name)) {
+    ++counts_["crowded"];
     end(peer, connection, Ending::kBusy, "too many connections");
-  } else if (!name.empty()) {
-    guard(peer, [&] { may_speak(peer, connection); });
   }
 }
 
-void Coordinator::refused(const std::string& address, const std::string& text) {
+size_t Coordinator::active_count() const {
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                           [](const auto& entry) { return !entry.second.ending; }));
+}
+
+bool Coordinator::is_registered(const std::string& name) const {
+  return std::any_of(names_.begin(), names_.end(), [&](const auto& entry) { return entry.second == name; });
+}
+
+void Coordinator::leave_place(const Connection& connection) {
+  const auto found = places_.find(connection.opened_as);
+  if (--found->second == 0) places_.erase(found);
+}
+
+void Coordinator::refused(const std::string& name, const std::string& address, const std::string& text) {
   const std::lock_guard lock(mutex_);
   Connection connection;
+  connection.name = name;
   connection.address = address;
   try {
     fault("refused", connection, text);
@@ -108,11 +160,6 @@ void Coordinator::refused(const std::string& address, const std::string& text) {
 
 void Coordinator::handshake_failed(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  // Anybody can do this without end: all are counted, and some are in the log.
-  if (!allowance_of("").take(Clock::now())) {
-    ++counts_["handshake"];
-    return;
-  }
   try {
     fault("handshake", Connection(), text);
   } catch (...) {
@@ -126,7 +173,7 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
   const auto found = connections_.find(&peer);
   if (found == connections_.end() || found->second.ending) return;
   Connection& connection = found->second;
-  connection.last_heard = Clock::now();
+  connection.last_heard = options_.now();
   guard(peer, [&] {
     if (!connection.number && !message.has_hello())
       throw input_error("found another message, expected hello first");
@@ -145,6 +192,7 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
     if (message.has_ready()) {
       connection.samples = message.ready().samples();
       if (std::exchange(connection.ready, true)) throw input_error("found ready twice");
+      last_progress_ = options_.now();
       if (result_ == nullptr) hand_work(peer, connection);
       wake_.notify_all();
     } else if (message.has_offer()) {
@@ -152,7 +200,7 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
       connection.offer = std::make_unique<v1::Offer>(message.offer());
       offered(peer, connection);
     } else if (message.message_case() == FromClient::kChunk) {
-      if (!connection.incoming) throw input_error("found bytes that nobody asked for");
+      if (!connection.incoming) throw input_error("found bytes that were not asked for");
       if (!connection.incoming->add(message.chunk())) return;
       arrivals_.push_back({connection.id, *connection.number, std::move(connection.offer),
                            *std::exchange(connection.incoming, std::nullopt)});
@@ -176,47 +224,142 @@ void Coordinator::closed(Peer& peer, bool cleanly) {
       if (const auto owner = by_number_.find(*connection.number);
           owner != by_number_.end() && owner->second == &peer) {
         by_number_.erase(owner);
+        away_since_[*connection.number] = options_.now();
       }
       if (connection.told_result && cleanly) have_result_.insert(*connection.number);
-      events_(ClientDisconnected{
-          .client = *connection.number, .name = connection.name, .peer = connection.address});
+      log(connection.name,
+          ClientDisconnected{
+              .client = *connection.number, .name = connection.name, .peer = connection.address});
     }
   });
+  leave_place(connection);
   connections_.erase(&peer);
   wake_.notify_all();
 }
 
-// A client that sends a byte now and then is not silent, and holds its place all the same.
+// A client that sends a byte now and then is not silent, and takes up room all the same. While others wait
+// for that room it must be as fast as a usual connection.
 bool Coordinator::is_too_slow(const Connection& connection) const {
   const auto size = static_cast<double>(connection.incoming->size());
-  return seconds_since(connection.incoming_since) >
-         options_.silence_seconds + size / options_.least_bytes_a_second;
+  const double rate = room_is_short() ? kBytesPerSecondIfShort : options_.min_bytes_per_second;
+  return seconds_since(connection.incoming_since) > options_.silence_seconds + size / rate;
 }
 
-void Coordinator::sweep(const std::function<bool(const Peer&)>& is_welcome) {
+// Whether an update waits for the room that others take.
+bool Coordinator::room_is_short() const {
+  return std::any_of(connections_.begin(), connections_.end(), [&](const auto& entry) {
+    const Connection& connection = entry.second;
+    return connection.offer && !connection.incoming && current_ &&
+           connection.offer->round() == current_->round;
+  });
+}
+
+// An update is about as large as what it was trained from, or as the model: the limit is twice that.
+uint64_t Coordinator::max_update_bytes() const {
+  const uint64_t broadcast = current_ ? current_->broadcast->size() : 0;
+  const uint64_t model = std::max(broadcast, options_.raw_upload_bytes);
+  return std::min(options_.max_update_bytes, 2 * model + kUpdateSlack);
+}
+
+// Its client leaves the round: it would only offer the update again.
+void Coordinator::cut_slow(Peer& peer, Connection& connection) {
+  fault("silent", connection, "an update that does not go on, or hardly");
+  const bool short_of_room = room_is_short();
+  connection.ending = true;
+  peer.cut();
+  release(connection);
+  if (short_of_room && current_ && current_->wanted.erase(*connection.number) > 0) {
+    events_(ClientLost{.round = current_->round, .client = *connection.number});
+    wake_.notify_all();
+  }
+}
+
+// A certificate that was good when the connection began. Only a revocation is final; in each case the round
+// goes on without the client.
+void Coordinator::cut_unwelcome(Peer& peer, Connection& connection, Standing standing) {
+  const char* const kind = standing == Standing::kRevoked   ? "revoked"
+                           : standing == Standing::kExpired ? "expired"
+                                                            : "not-listed";
+  const char* const text = standing == Standing::kRevoked   ? "the certificate was revoked"
+                           : standing == Standing::kExpired ? "the certificate has expired"
+                                                            : "not on the list of allowed clients";
+  fault(kind, connection, text);
+  release(connection);
+  end(peer, connection, standing == Standing::kRevoked ? Ending::kRefused : Ending::kNotNow, text);
+  connection.last_heard = options_.now();
+  if (connection.number) drop(*connection.number, text);
+}
+
+void Coordinator::drop(uint32_t number, const std::string& why) {
+  if (dropped_.insert(number).second) store_.set_dropped(number, true);
+  away_since_.erase(number);
+  if (current_ && current_->wanted.erase(number) > 0) {
+    events_(ClientLost{.round = current_->round, .client = number, .text = why});
+    wake_.notify_all();
+  }
+}
+
+// Clients that have been away for too long leave the round.
+void Coordinator::drop_those_away() {
+  if (!current_) return;
+  for (const uint32_t number : std::vector<uint32_t>(current_->wanted.begin(), current_->wanted.end())) {
+    const auto since = away_since_.find(number);
+    if (since != away_since_.end() && seconds_since(since->second) > options_.max_away_seconds)
+      drop(number, fmt::format("away for {:.0f} s", seconds_since(since->second)));
+  }
+}
+
+void Coordinator::sweep(const std::function<Standing(const Peer&)>& standing_of) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(allowances_, [](const auto& entry) { return entry.second.is_full(Clock::now()); });
+  std::erase_if(allowances_, [now = options_.now()](const auto& entry) { return entry.second.is_full(now); });
+  std::erase_if(log_lines_, [now = options_.now()](const auto& entry) {
+    return entry.second.left_out == 0 && entry.second.allowance.is_full(now);
+  });
   for (auto& [peer, connection] : connections_) {
     guard(*peer, [&, peer = peer, &connection = connection] {
       const double silent = seconds_since(connection.last_heard);
       if (connection.ending) {
-        // It was told to go, and has not: it may not be reading.
+        // It was asked to close and has not: it may not be reading.
         if (silent > options_.hello_seconds) peer->cut();
-      } else if (!is_welcome(*peer)) {
-        fault("revoked", connection, "the certificate is no longer accepted");
-        end(*peer, connection, Ending::kRefused, "the certificate is no longer accepted");
-        connection.last_heard = Clock::now();
+      } else if (const Standing standing = standing_of(*peer); standing != Standing::kWelcome) {
+        cut_unwelcome(*peer, connection, standing);
       } else if (!connection.number && silent > options_.hello_seconds) {
-        fault("silent", connection, "a connection that says nothing");
+        fault("silent", connection, "a connection without a message");
+        connection.ending = true;
+        peer->cut();
+      } else if (peer->stalled_seconds() > options_.max_stall_seconds) {
+        fault("stalled", connection, "a client that does not read what is sent to it");
         connection.ending = true;
         peer->cut();
       } else if (connection.incoming && (silent > options_.silence_seconds || is_too_slow(connection))) {
-        fault("silent", connection, "an update that does not go on, or hardly");
-        connection.ending = true;
-        peer->cut();
+        cut_slow(*peer, connection);
       }
     });
   }
+  drop_those_away();
+  last_sweep_ = options_.now();
+  wake_.notify_all();
+}
+
+bool Coordinator::is_alive() const {
+  return seconds_since(last_sweep_) < kAliveSeconds;
+}
+
+void Coordinator::set_network(const NetworkStatus& network) {
+  const std::lock_guard lock(mutex_);
+  network_ = network;
+}
+
+void Coordinator::pause(bool paused) {
+  const std::lock_guard lock(mutex_);
+  paused_ = paused;
+  wake_.notify_all();
+}
+
+void Coordinator::end_after_round() {
+  const std::lock_guard lock(mutex_);
+  ends_after_round_ = true;
+  wake_.notify_all();
 }
 
 void Coordinator::end(Peer& peer, Connection& connection, Ending ending, const std::string& text) {
@@ -235,44 +378,59 @@ void Coordinator::release(Connection& connection) {
   judge_waiting_offers();
 }
 
+// A part that the list of allowed clients reserves is taken from another name that holds it.
+uint32_t Coordinator::register_client(const Connection& connection, const v1::Hello& message) {
+  const auto asked = message.has_part() ? std::optional(message.part()) : std::nullopt;
+  if (!connection.part) return store_.register_client(connection.name, asked, options_.clients);
+  if (asked && *asked != *connection.part) {
+    throw input_error("client '{}' asks for part {}, but part {} is reserved for it", connection.name, *asked,
+                      *connection.part);
+  }
+  const auto owner = names_.find(*connection.part);
+  if (owner != names_.end() && owner->second != connection.name) forget(*connection.part);
+  return store_.register_client(connection.name, connection.part, options_.clients);
+}
+
 void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& message) {
   if (connection.number) throw input_error("found hello twice");
-  const auto refuse = [&](const std::string& text) {
+  const auto refuse = [&](const std::string& text, Ending ending = Ending::kRefused) {
     fault("refused", connection, text);
-    end(peer, connection, Ending::kRefused, text);
+    end(peer, connection, ending, text);
   };
   const auto protocol = common_protocol(message.least_protocol(), message.most_protocol());
   if (!protocol) {
-    const bool old = message.most_protocol() < kLeastProtocol;
+    const bool old = message.most_protocol() < kMinProtocol;
     refuse(fmt::format("this server speaks protocol {} to {}, this client {} to {}: update the {}",
-                       kLeastProtocol, kMostProtocol, message.least_protocol(), message.most_protocol(),
+                       kMinProtocol, kMaxProtocol, message.least_protocol(), message.most_protocol(),
                        old ? "client" : "server"));
     return;
   }
   if (!message.federation().empty() && message.federation() != store_.federation()) {
     refuse(fmt::format("this server is federation {}, the client's state belongs to {}", store_.federation(),
-                       message.federation().substr(0, kMostNameBytes)));
+                       printable(message.federation(), kMaxNameBytes)));
     return;
   }
   try {
-    const auto wanted = message.has_part() ? std::optional(message.part()) : std::nullopt;
-    connection.number = store_.register_client(connection.name, wanted, options_.clients);
+    connection.number = register_client(connection, message);
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::kInput) throw;
-    refuse(error.what());
+    refuse(error.what(), Ending::kNotNow);
     return;
   }
   const uint32_t number = *connection.number;
+  names_[number] = connection.name;
+  away_since_.erase(number);
+  if (dropped_.erase(number) > 0) store_.set_dropped(number, false);
   if (const auto before = by_number_.find(number); before != by_number_.end()) {
     Connection& old = connections_.at(before->second);
     release(old);
     end(*before->second, old, Ending::kReplaced, "another connection has come with this client's name");
   }
   by_number_[number] = &peer;
-  events_(ClientConnected{.client = number,
-                          .name = connection.name,
-                          .peer = connection.address,
-                          .version = message.version().substr(0, kMostNameBytes)});
+  log(connection.name, ClientConnected{.client = number,
+                                       .name = connection.name,
+                                       .peer = connection.address,
+                                       .version = printable(message.version(), kMaxNameBytes)});
 
   FromServer answer;
   v1::Welcome& welcome = *answer.mutable_welcome();
@@ -301,7 +459,7 @@ void Coordinator::verdict(Peer& peer, const v1::Offer& offer, int kind, const st
   verdict.set_kind(static_cast<Verdict::Kind>(kind));
   verdict.set_round(offer.round());
   verdict.set_sha256(offer.sha256());
-  verdict.set_reason(reason);
+  verdict.set_reason(printable(reason, kMaxTextBytes));
   peer.send(answer);
 }
 
@@ -347,19 +505,18 @@ void Coordinator::offered(Peer& peer, Connection& connection) {
     settle(Verdict::DISCARDED, "it was trained from another broadcast");
     return;
   }
-  if (offer.size() > options_.most_update_bytes) {
+  if (const uint64_t limit = max_update_bytes(); offer.size() > limit) {
     fault("oversized", connection, fmt::format("an update of {} bytes", offer.size()));
-    settle(Verdict::REFUSED,
-           fmt::format("found {} bytes, expected at most {}", offer.size(), options_.most_update_bytes));
+    settle(Verdict::REFUSED, fmt::format("found {} bytes, expected at most {}", offer.size(), limit));
     current_->wanted.erase(*connection.number);
     wake_.notify_all();
     return;
   }
-  if (waiting_bytes_ > 0 && waiting_bytes_ + offer.size() > options_.most_waiting_bytes) return;
-  connection.incoming.emplace(offer.size(), offer.sha256(), options_.most_update_bytes);
-  connection.incoming_since = Clock::now();
+  if (waiting_bytes_ > 0 && waiting_bytes_ + offer.size() > options_.max_waiting_bytes) return;
+  connection.incoming.emplace(offer.size(), offer.sha256(), options_.max_update_bytes);
+  connection.incoming_since = options_.now();
   waiting_bytes_ += offer.size();
-  connection.free_chunks = 1 + offer.size() / kLeastChunk;
+  connection.free_chunks = 1 + offer.size() / kMinChunk;
   verdict(peer, offer, Verdict::WANTED, "");
 }
 
@@ -371,7 +528,7 @@ void Coordinator::judge_waiting_offers() {
 
 void Coordinator::failed(Connection& connection, const v1::Failed& message) {
   if (!current_ || message.round() != current_->round) return;
-  fault("failed", connection, message.reason().substr(0, 500));
+  fault("failed", connection, message.reason());
   current_->wanted.erase(*connection.number);
   wake_.notify_all();
 }
@@ -396,6 +553,68 @@ void Coordinator::hand_result(Peer& peer, Connection& connection) {
   peer.send(head, result_);
 }
 
+// The part's client is unknown from now on; a connection that it has is ended.
+void Coordinator::forget(uint32_t part) {
+  if (const auto found = by_number_.find(part); found != by_number_.end()) {
+    Connection& connection = connections_.at(found->second);
+    release(connection);
+    connection.number.reset();
+    end(*found->second, connection, Ending::kNotNow, "this client's part was given to another");
+    by_number_.erase(found);
+  }
+  store_.free_part(part);
+  names_.erase(part);
+}
+
+void Coordinator::drop(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, known] : names_) {
+    if (known != name) continue;
+    if (const auto found = by_number_.find(number); found != by_number_.end()) {
+      Connection& connection = connections_.at(found->second);
+      release(connection);
+      end(*found->second, connection, Ending::kBusy, "dropped by the operator");
+    }
+    drop(number, "dropped by the operator");
+    return;
+  }
+  throw input_error("client '{}': not known here", name);
+}
+
+void Coordinator::free_part(uint32_t part) {
+  const std::lock_guard lock(mutex_);
+  if (!names_.contains(part)) throw input_error("part {}: no client holds it", part);
+  drop(part, "its part was freed");
+  forget(part);
+}
+
+RoundPolicy Coordinator::policy() const {
+  const std::lock_guard lock(mutex_);
+  return options_.policy;
+}
+
+void Coordinator::set_policy(const RoundPolicy& policy) {
+  const std::lock_guard lock(mutex_);
+  store_.set_policy(policy);
+  options_.policy = policy;
+  wake_.notify_all();
+}
+
+void Coordinator::warn(const std::string& text) {
+  warn("", text);
+}
+
+void Coordinator::warn(const std::string& name, const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  ++counts_["warning"];
+  try {
+    log(name, Warning{.text = printable(text, kMaxTextBytes)});
+  } catch (...) {
+    failure_ = std::current_exception();
+    wake_.notify_all();
+  }
+}
+
 void Coordinator::stop() {
   const std::lock_guard lock(mutex_);
   for (auto& [peer, connection] : connections_) end(*peer, connection, Ending::kStopping, "the server stops");
@@ -404,7 +623,7 @@ void Coordinator::stop() {
 CoordinatorStatus Coordinator::status() const {
   const std::lock_guard lock(mutex_);
   CoordinatorStatus status;
-  for (const auto& [number, name] : store_.clients()) {
+  for (const auto& [number, name] : names_) {
     CoordinatorStatus::Client client;
     client.number = number;
     client.name = name;
@@ -424,6 +643,14 @@ CoordinatorStatus Coordinator::status() const {
     status.round = current_->round;
     status.wanted = current_->wanted.size();
   }
+  status.waiting_seconds = seconds_since(last_progress_);
+  status.waiting_bytes = waiting_bytes_;
+  for (const auto& [peer, connection] : connections_) {
+    if (connection.offer && !connection.incoming) ++status.waiting_offers;
+  }
+  status.dropped = dropped_.size();
+  status.paused = paused_;
+  status.network = network_;
   status.counts = counts_;
   return status;
 }

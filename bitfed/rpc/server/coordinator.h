@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include "bitfed/federated/experiment.h"
 #include "bitfed/federated/transport.h"
 #include "bitfed/rpc/protocol.h"
+#include "bitfed/rpc/security/trust.h"
 #include "bitfed/rpc/server/allowance.h"
 #include "bitfed/rpc/server/federation_store.h"
 #include "bitfed/run/events.h"
@@ -31,10 +33,12 @@ class Failed;
 
 namespace bitfed {
 
-// Why a connection is ended; a client that hears kRefused or kReplaced does not come back.
+// Why a connection is ended. Clients do not come back after kRefused and kReplaced, and come back later after
+// the others.
 enum class Ending {
   kDone,
-  kRefused,    // the certificate, the version, the number: trying again does not help
+  kRefused,    // revoked, another protocol, another federation: trying again does not help
+  kNotNow,     // not on the list, expired, its part is taken: an operator may change that
   kReplaced,   // another connection has come with the same name
   kViolation,  // what came does not follow the protocol
   kBusy,       // too many connections, or messages
@@ -53,6 +57,8 @@ class Peer {
   virtual void end(Ending ending, const std::string& text) = 0;
   // At once, for a client that may not be reading.
   virtual void cut() = 0;
+  // How long the message that is being written has not gone out.
+  virtual double stalled_seconds() const { return 0; }
 };
 
 struct CoordinatorOptions {
@@ -61,13 +67,27 @@ struct CoordinatorOptions {
   std::string recipe;  // as resolved
   uint64_t seed = 0;
   Dataset prototype;
-  uint64_t most_update_bytes = uint64_t{64} << 20;
-  uint64_t most_waiting_bytes = uint64_t{1} << 30;  // of all updates that are on their way in
-  AllowanceOptions allowance;                       // of every client
-  double hello_seconds = 30;                        // a connection that has said nothing by then is cut
-  double silence_seconds = 60;                      // so is an update that does not go on,
-  double least_bytes_a_second = 16;                 // or comes slower than this: half of a radio of 300 bit/s
+  uint64_t max_update_bytes = uint64_t{64} << 20;
+  uint64_t raw_upload_bytes = 0;                   // of the model, uncoded, where the method knows it
+  uint64_t max_waiting_bytes = uint64_t{1} << 30;  // of all updates that are on their way in
+  AllowanceOptions allowance;                      // of messages, for every client
+  AllowanceOptions log_allowance = {.max = 100, .per_second = 0.2};  // of lines in the log about every client
+  double hello_seconds = 30;         // a connection that has said nothing by then is cut
+  double max_away_seconds = 86400;   // a round waits so long for a client that is not connected
+  double max_stall_seconds = 600;    // a connection whose client reads nothing for so long is cut
+  double silence_seconds = 60;       // so is an update that does not go on,
+  double min_bytes_per_second = 16;  // or comes slower than this: half of a radio of 300 bit/s
   std::function<bool()> stop;
+  // The clock of deadlines, silences and allowances; tests pass their own.
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+};
+
+// What the transport knows and the coordinator does not.
+struct NetworkStatus {
+  uint64_t evicted = 0;      // connections that had not authenticated, for newer ones
+  uint64_t turned_away = 0;  // for lack of file descriptors
+  std::optional<int64_t> server_certificate_seconds;        // until it expires
+  std::optional<int64_t> first_client_certificate_seconds;  // the first to expire of connected clients
 };
 
 // What the live page and /metrics show.
@@ -83,52 +103,81 @@ struct CoordinatorStatus {
   };
   std::vector<Client> clients;
   size_t connections = 0;
-  int64_t round = -1;  // -1: between rounds
-  size_t wanted = 0;   // clients that the round waits for
+  int64_t round = -1;          // -1: between rounds
+  size_t wanted = 0;           // clients that the round waits for
+  double waiting_seconds = 0;  // since anything went on: a round, an update, a client that came
+  uint64_t waiting_bytes = 0;  // of updates on their way in
+  size_t waiting_offers = 0;   // updates that wait for room
+  size_t dropped = 0;          // clients that rounds do not wait for
+  bool paused = false;
+  NetworkStatus network;
   std::map<std::string, uint64_t> counts;
 };
 
-// The server's side of the protocol, without a network: who is there, what a round waits for, what counts.
-// The handlers are called from any thread; Transport's methods from the federation's.
+// The server's side of the protocol, without a network: which clients are connected, what a round waits for,
+// which updates count. The handlers are called from any thread; Transport's methods from the federation's.
 class Coordinator : public Transport {
  public:
   Coordinator(CoordinatorOptions options, FederationStore& store, EventSink events);
   ~Coordinator() override;
 
-  // A connection has come. `name` is the certificate's, empty without TLS; `address` is for the log.
-  void opened(Peer& peer, const std::string& name, const std::string& address);
-  // One has come and gone: its certificate was not welcome.
-  void refused(const std::string& address, const std::string& text);
+  // A connection has come. `name` is the certificate's, empty without TLS; `address` is for the log; `part`
+  // is reserved for the name by the list of allowed clients.
+  void opened(Peer& peer, const std::string& name, const std::string& address,
+              std::optional<uint32_t> part = std::nullopt);
+  // A connection was refused for its certificate. `name` is empty where the certificate has none.
+  void refused(const std::string& name, const std::string& address, const std::string& text);
   // One did not get so far: no certificate, a foreign or expired one, noise.
   void handshake_failed(const std::string& text);
   void received(Peer& peer, const v1::FromClient& message);
   // `cleanly`: the client has said that it is done.
   void closed(Peer& peer, bool cleanly);
 
-  // Cuts connections that say nothing, and those whose name `is_welcome` denies.
-  void sweep(const std::function<bool(const Peer&)>& is_welcome);
+  // To be called every second or so: cuts connections that are silent and those whose certificate is no
+  // longer accepted, and lets a round that waits look at the clock.
+  void sweep(const std::function<Standing(const Peer&)>& standing_of);
+
+  // An operator's acts. A dropped client leaves the round under way and is not waited for until it comes
+  // back; a freed part can be taken by another name. Each is durable when it returns; an input_error for a
+  // name or part that is not known.
+  void drop(const std::string& name);
+  void free_part(uint32_t part);
+  RoundPolicy policy() const;
+  void set_policy(const RoundPolicy& policy);
+  void pause(bool paused);  // no round begins while it is
+  void end_after_round();   // as if the user stopped it between two rounds
+
+  // Logs something that an operator should see; about a client, as often as its lines may come.
+  void warn(const std::string& text);
+  void warn(const std::string& name, const std::string& text);
 
   std::vector<uint32_t> present(uint32_t round, uint32_t clients) override;
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                  const std::function<void(ClientResult)>& receive) override;
 
-  // Hands the result to everybody who is there or comes, until all known clients have it or `seconds` passed.
+  // Hands the result to every client that is or becomes connected, until all known clients have it or
+  // `seconds` have passed.
   void hand_out(uint32_t rounds, Bytes model, double seconds);
   // Ends all connections.
   void stop();
 
   CoordinatorStatus status() const;
+  // Whether sweep() still comes through: without waiting for any lock.
+  bool is_alive() const;
+  void set_network(const NetworkStatus& network);
 
  private:
   using Clock = std::chrono::steady_clock;
-  static double seconds_since(Clock::time_point begin) {
-    return std::chrono::duration<double>(Clock::now() - begin).count();
+  double seconds_since(Clock::time_point begin) const {
+    return std::chrono::duration<double>(options_.now() - begin).count();
   }
 
   struct Connection {
     uint64_t id = 0;
     std::string name;
+    std::string opened_as;  // the certificate's name; without TLS empty, whatever `name` is said to be
     std::string address;
+    std::optional<uint32_t> part;    // reserved for the name
     std::optional<uint32_t> number;  // once welcomed
     bool ready = false;
     bool ending = false;
@@ -163,7 +212,17 @@ class Coordinator : public Transport {
   void end(Peer& peer, Connection& connection, Ending ending, const std::string& text);
   void verdict(Peer& peer, const v1::Offer& offer, int kind, const std::string& reason);
   void release(Connection& connection);
+  size_t active_count() const;
+  bool is_registered(const std::string& name) const;
+  void leave_place(const Connection& connection);
+  uint32_t register_client(const Connection& connection, const v1::Hello& message);
+  void drop(uint32_t number, const std::string& why);
+  void drop_those_away();
+  void forget(uint32_t part);
+  void cut_unwelcome(Peer& peer, Connection& connection, Standing standing);
+  size_t needed() const;
   void fault(const std::string& kind, const Connection& connection, const std::string& text);
+  void log(const std::string& name, auto event);
   void take(std::deque<Arrival> arrivals, const std::function<void(ClientResult)>& receive,
             std::unique_lock<std::mutex>& lock);
   void discard_arrivals();
@@ -171,6 +230,9 @@ class Coordinator : public Transport {
   void check_failure();
   size_t ready_count() const;
   bool is_too_slow(const Connection& connection) const;
+  uint64_t max_update_bytes() const;
+  bool room_is_short() const;
+  void cut_slow(Peer& peer, Connection& connection);
   bool may_speak(Peer& peer, Connection& connection);
   Allowance& allowance_of(const std::string& name);
   void guard(Peer& peer, const std::function<void()>& body);
@@ -193,8 +255,23 @@ class Coordinator : public Transport {
   std::set<uint32_t> have_result_;
   std::map<uint32_t, int64_t> last_round_;
   std::map<std::string, uint64_t> counts_;
-  std::map<std::string, Allowance> allowances_;  // by name: coming anew makes none; those that are not full
-  std::exception_ptr failure_;                   // of a handler: ends the federation
+  bool paused_ = false;
+  bool ends_after_round_ = false;
+  NetworkStatus network_;
+  Clock::time_point last_progress_;
+  std::atomic<Clock::time_point> last_sweep_;
+  std::set<uint32_t> dropped_;
+  std::map<uint32_t, Clock::time_point>
+      away_since_;                               // clients that a round may wait for and are not connected
+  std::map<uint32_t, std::string> names_;        // of all clients that were ever registered
+  std::map<std::string, size_t> places_;         // connections by name
+  std::map<std::string, Allowance> allowances_;  // by name, kept across connections; full ones are removed
+  struct LogLines {
+    Allowance allowance;
+    uint64_t left_out = 0;  // since the last line that was written
+  };
+  std::map<std::string, LogLines> log_lines_;  // by name, likewise
+  std::exception_ptr failure_;                 // of a handler: ends the federation
 };
 
 }  // namespace bitfed

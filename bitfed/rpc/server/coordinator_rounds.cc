@@ -1,4 +1,4 @@
-// Of the coordinator what the federation calls: who is there, a round, the result.
+// The part of the coordinator that the federation calls: present clients, a round, the result.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ ClientResult result_of(uint32_t client, const v1::Offer& offer, Bytes upload) {
   ClientResult result;
   result.client = client;
   result.upload = std::move(upload);
-  // What a client says of its own effort is for the log alone, but the log must be able to hold it.
+  // These figures are only logged; they are clamped to what the log can hold.
   result.samples = std::min<uint64_t>(offer.samples(), uint64_t{1} << 48);
   result.trained_samples = std::min<uint64_t>(offer.trained_samples(), uint64_t{1} << 48);
   result.train_seconds =
@@ -34,17 +34,23 @@ size_t Coordinator::ready_count() const {
                                            [](const auto& entry) { return entry.second.ready; }));
 }
 
+// Clients that were dropped are not waited for, until they come back.
+size_t Coordinator::needed() const {
+  const size_t expected = std::max<size_t>(options_.clients - dropped_.size(), 1);
+  return std::min<size_t>(options_.policy.minimum_clients, expected);
+}
+
 std::vector<uint32_t> Coordinator::present(uint32_t round, uint32_t clients) {
   std::unique_lock lock(mutex_);
   discard_arrivals();
   judge_waiting_offers();
-  bool told = false;
-  while (ready_count() < options_.policy.minimum_clients) {
+  bool logged = false;
+  last_progress_ = options_.now();
+  while (ready_count() < needed() || paused_ || ends_after_round_) {
     check_failure();
-    if (options_.stop && options_.stop()) return {};
-    if (!std::exchange(told, true)) {
-      events_(WaitingForClients{
-          .round = round, .present = ready_count(), .needed = options_.policy.minimum_clients});
+    if (ends_after_round_ || (options_.stop && options_.stop())) return {};
+    if (!std::exchange(logged, true)) {
+      events_(WaitingForClients{.round = round, .present = ready_count(), .needed = needed()});
     }
     wake_.wait_for(lock, kTick);
   }
@@ -67,16 +73,28 @@ bool Coordinator::is_over(size_t chosen, Clock::time_point begin) const {
 
 void Coordinator::run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                             const std::function<void(ClientResult)>& receive) {
+  // Said before clients have trained in vain. No error: some methods send less than they receive.
+  if (broadcast.size() > options_.max_update_bytes) {
+    warn(fmt::format(
+        "the broadcast has {} bytes and updates may have {}: if they are as large they are refused; see "
+        "--max-update",
+        broadcast.size(), options_.max_update_bytes));
+  }
   const auto begun_with = store_.chosen(round);
   const size_t chosen = begun_with ? begun_with->size() : clients.size();
-  const auto begin = Clock::now();
+  const auto begin = options_.now();
   std::unique_lock lock(mutex_);
+  last_progress_ = options_.now();
   current_ = Round();
   current_->round = round;
   current_->broadcast = std::make_shared<const Bytes>(broadcast);
   current_->sha256 = sha256_hex(broadcast);
   current_->wanted.insert(clients.begin(), clients.end());
   current_->answered = chosen - clients.size();
+  for (const uint32_t number : clients) {
+    if (dropped_.contains(number)) drop(number, "dropped earlier");
+    if (!by_number_.contains(number)) away_since_.try_emplace(number, options_.now());
+  }
   for (auto& [number, peer] : by_number_) hand_work(*peer, connections_.at(peer));
   judge_waiting_offers();
   while (true) {
@@ -121,7 +139,7 @@ void Coordinator::take(std::deque<Arrival> arrivals, const std::function<void(Cl
       try {
         receive(result_of(arrival.client, *arrival.offer, arrival.incoming.take()));
       } catch (const Error& error) {
-        // What does not fit is the client's affair; the round goes on without it.
+        // An update that does not fit is refused; the round goes on without it.
         if (error.kind() != Error::Kind::kInput) throw;
         answer = {Verdict::REFUSED, error.what(), false};
       }
@@ -141,8 +159,9 @@ void Coordinator::take(std::deque<Arrival> arrivals, const std::function<void(Cl
     if (answers[i].kind == Verdict::ACCEPTED && !answers[i].repeated) {
       ++current_->answered;
       ++counts_["accepted"];
+      last_progress_ = options_.now();
       last_round_[arrival.client] = round;
-      if (sender != connections_.end()) allowance_of(connection.name).give_back(Clock::now());
+      if (sender != connections_.end()) allowance_of(connection.name).give_back(options_.now());
     }
     if (answers[i].kind == Verdict::DISCARDED)
       fault("late", connection, fmt::format("an update of round {}, which is over", arrival.offer->round()));
@@ -174,8 +193,8 @@ void Coordinator::hand_out(uint32_t rounds, Bytes model, double seconds) {
   discard_arrivals();
   for (auto& [number, peer] : by_number_) hand_result(*peer, connections_.at(peer));
   judge_waiting_offers();
-  const size_t known = store_.clients().size();
-  const auto begin = Clock::now();
+  const size_t known = names_.size();
+  const auto begin = options_.now();
   while (have_result_.size() < known && seconds_since(begin) < seconds) {
     if (options_.stop && options_.stop()) return;
     discard_arrivals();

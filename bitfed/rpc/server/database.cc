@@ -1,6 +1,12 @@
 #include "bitfed/rpc/server/database.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "bitfed/base/error.h"
 
@@ -92,9 +98,28 @@ void Database::Close::operator()(sqlite3* handle) const {
   sqlite3_close_v2(handle);
 }
 
+namespace {
+
+// The file is its owner's alone from the first byte, whatever the umask: it may hold updates and personal
+// models. SQLite gives its companions (-wal, -shm) the same mode. A file that exists is not opened here:
+// closing it would give up the locks that this process may have on it.
+void create_private(const std::filesystem::path& file) {
+  const int handle = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (handle >= 0) {
+    ::close(handle);
+  } else if (errno == EEXIST) {
+    ::chmod(file.c_str(), 0600);
+  } else {
+    throw failure("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  }
+}
+
+}  // namespace
+
 Database::Database(const std::filesystem::path& file, std::string_view kind, std::string_view schema)
     : file_(file) {
   create_folders(file.parent_path());
+  create_private(file);
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(file.c_str(), &handle,
                                    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -150,6 +175,15 @@ void Database::transaction(const std::function<void()>& body) {
     throw;
   }
   in_transaction_ = false;
+}
+
+void Database::back_up(const std::filesystem::path& copy) {
+  std::error_code code;
+  if (copy.empty() || std::filesystem::exists(copy, code))
+    throw input_error("backup: {}: found a file, expected a new one", copy.string());
+  create_private(copy);
+  const auto held = lock();
+  prepare("VACUUM INTO ?").bind(std::string_view(copy.native())).run();
 }
 
 void Database::unsynced_transaction(const std::function<void()>& body) {

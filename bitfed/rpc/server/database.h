@@ -52,7 +52,7 @@ class Statement {
 
 // A file of SQLite's that this process has to itself: write-ahead log, synced at every commit, so that what
 // is committed survives a crash of the process or the machine. Failures (a full disk, a damaged file) are
-// errors that name the file. Any thread may use it, one at a time: who holds lock().
+// errors that name the file. Any thread may use it while it holds lock().
 class Database {
  public:
   // `schema` makes the tables of version 1 of a new file; `kind` ("a federation") is what the file must hold.
@@ -65,6 +65,9 @@ class Database {
   void transaction(const std::function<void()>& body);
   // The same, but a crash of the machine (not of the process) may take it back: for what can be learnt again.
   void unsynced_transaction(const std::function<void()>& body);
+
+  // A copy of the whole, as of now. An input_error where `copy` exists.
+  void back_up(const std::filesystem::path& copy);
 
   std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
   const std::filesystem::path& file() const { return file_; }

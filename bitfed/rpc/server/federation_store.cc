@@ -20,6 +20,19 @@ CREATE TABLE updates (round INTEGER NOT NULL, client INTEGER NOT NULL, sha256 TE
   PRIMARY KEY (round, client));
 CREATE TABLE checkpoint (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, state BLOB NOT NULL))";
 
+// What later builds added; earlier ones pass it over.
+constexpr std::string_view kAdded[] = {
+    "CREATE INDEX IF NOT EXISTS updates_with_bytes ON updates (round) WHERE upload IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS updates_of_client ON updates (client, round)",
+    "CREATE TABLE IF NOT EXISTS attempts (round INTEGER PRIMARY KEY, count INTEGER NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS checkpoint_digest (one INTEGER PRIMARY KEY CHECK (one = 1), sha256 TEXT NOT "
+    "NULL)",
+    "CREATE TABLE IF NOT EXISTS dropped (client INTEGER PRIMARY KEY)",
+    "CREATE TABLE IF NOT EXISTS policy (one INTEGER PRIMARY KEY CHECK (one = 1), minimum_clients INTEGER NOT "
+    "NULL, "
+    "quorum REAL NOT NULL, deadline_seconds REAL NOT NULL, least_answers INTEGER NOT NULL)",
+};
+
 std::string random_id() {
   std::random_device device;
   std::string id;
@@ -29,8 +42,9 @@ std::string random_id() {
 
 }  // namespace
 
-FederationStore::FederationStore(const std::filesystem::path& file)
-    : database_(file, "a federation's server", kSchema) {
+FederationStore::FederationStore(const std::filesystem::path& file, uint32_t kept_rounds)
+    : database_(file, "a federation's server", kSchema), kept_rounds_(kept_rounds) {
+  for (const std::string_view sql : kAdded) database_.execute(sql);
   Statement known = database_.prepare("SELECT id FROM federation");
   if (known.step()) {
     federation_ = known.text(0);
@@ -58,7 +72,8 @@ uint32_t FederationStore::register_client(const std::string& name, std::optional
       throw input_error("client '{}': found part {}, expected 0 to {}", name, number, clients - 1);
     Statement owner = database_.prepare("SELECT name FROM clients WHERE number = ?");
     if (owner.bind(int64_t{number}).step())
-      throw input_error("client '{}': part {} is that of client '{}'", name, number, owner.text(0));
+      throw input_error("client '{}': part {} is held by client '{}'; an operator can free it", name, number,
+                        owner.text(0));
   } else if (number >= clients) {
     throw input_error("client '{}': all {} places of the federation are taken", name, clients);
   }
@@ -69,7 +84,7 @@ uint32_t FederationStore::register_client(const std::string& name, std::optional
 uint32_t FederationStore::lowest_free_number() const {
   Statement counted = database_.prepare("SELECT COUNT(*), COALESCE(MAX(number) + 1, 0) FROM clients");
   counted.step();
-  // Without gaps, as it is where nobody asks for a part, there is nothing to search.
+  // Without gaps, as where no client asks for a part, there is nothing to search.
   if (counted.integer(0) == counted.integer(1)) return static_cast<uint32_t>(counted.integer(0));
   Statement taken = database_.prepare("SELECT number FROM clients ORDER BY number");
   uint32_t number = 0;
@@ -83,6 +98,49 @@ std::map<uint32_t, std::string> FederationStore::clients() const {
   Statement rows = database_.prepare("SELECT number, name FROM clients");
   while (rows.step()) known[static_cast<uint32_t>(rows.integer(0))] = rows.text(1);
   return known;
+}
+
+void FederationStore::free_part(uint32_t part) {
+  const auto held = database_.lock();
+  database_.prepare("DELETE FROM clients WHERE number = ?").bind(int64_t{part}).run();
+}
+
+std::set<uint32_t> FederationStore::dropped() const {
+  const auto held = database_.lock();
+  std::set<uint32_t> clients;
+  Statement rows = database_.prepare("SELECT client FROM dropped");
+  while (rows.step()) clients.insert(static_cast<uint32_t>(rows.integer(0)));
+  return clients;
+}
+
+void FederationStore::set_dropped(uint32_t client, bool dropped) {
+  const auto held = database_.lock();
+  const char* const sql =
+      dropped ? "INSERT OR IGNORE INTO dropped VALUES (?)" : "DELETE FROM dropped WHERE client = ?";
+  database_.prepare(sql).bind(int64_t{client}).run();
+}
+
+std::optional<RoundPolicy> FederationStore::policy() const {
+  const auto held = database_.lock();
+  Statement row =
+      database_.prepare("SELECT minimum_clients, quorum, deadline_seconds, least_answers FROM policy");
+  if (!row.step()) return std::nullopt;
+  RoundPolicy policy;
+  policy.minimum_clients = static_cast<uint32_t>(row.integer(0));
+  policy.quorum = row.number(1);
+  policy.deadline_seconds = row.number(2);
+  policy.min_answers = static_cast<uint32_t>(row.integer(3));
+  return policy;
+}
+
+void FederationStore::set_policy(const RoundPolicy& policy) {
+  const auto held = database_.lock();
+  database_.prepare("INSERT OR REPLACE INTO policy VALUES (1, ?, ?, ?, ?)")
+      .bind(int64_t{policy.minimum_clients})
+      .bind(policy.quorum)
+      .bind(policy.deadline_seconds)
+      .bind(int64_t{policy.min_answers})
+      .run();
 }
 
 std::optional<std::string> FederationStore::accepted(uint32_t round, uint32_t client) const {
@@ -112,6 +170,23 @@ void FederationStore::begin_round(uint32_t round, const std::vector<uint32_t>& c
       .bind(int64_t{round})
       .bind(nlohmann::json(clients).dump())
       .run();
+}
+
+std::optional<uint32_t> FederationStore::abandon_round(uint32_t round) {
+  database_.transaction([&] {
+    database_.prepare("DELETE FROM rounds WHERE round = ?").bind(int64_t{round}).run();
+    database_
+        .prepare("INSERT INTO attempts VALUES (?, 1) ON CONFLICT (round) DO UPDATE SET count = count + 1")
+        .bind(int64_t{round})
+        .run();
+  });
+  return attempts(round);
+}
+
+uint32_t FederationStore::attempts(uint32_t round) const {
+  const auto held = database_.lock();
+  Statement row = database_.prepare("SELECT count FROM attempts WHERE round = ?");
+  return row.bind(int64_t{round}).step() ? static_cast<uint32_t>(row.integer(0)) : 0;
 }
 
 void FederationStore::put(uint32_t round, const ClientResult& result, const std::string& depends_on) {
@@ -151,7 +226,7 @@ std::optional<ClientResult> FederationStore::find(uint32_t round, uint32_t clien
   result.trained_samples = static_cast<uint64_t>(row.integer(3));
   result.train_seconds = row.number(4);
   if (sha256_hex(result.upload) != row.text(1)) {
-    throw input_error("{}: round {}: the update of client {} is not what its digest says: damaged",
+    throw input_error("{}: round {}: the update of client {} does not match its digest: damaged",
                       database_.file().string(), round, client);
   }
   return result;
@@ -163,24 +238,50 @@ void FederationStore::remove_round(uint32_t round) {
 }
 
 void FederationStore::save(uint32_t round, const State& state) {
+  const Bytes bytes = encode(state);
   database_.transaction([&] {
     database_.prepare("INSERT OR REPLACE INTO checkpoint VALUES (1, ?, ?)")
         .bind(int64_t{round})
-        .bind(std::span<const uint8_t>(encode(state)))
+        .bind(std::span<const uint8_t>(bytes))
         .run();
-    database_.prepare("UPDATE updates SET upload = NULL WHERE round <= ? AND upload IS NOT NULL")
-        .bind(removable_)
-        .run();
+    database_.prepare("INSERT OR REPLACE INTO checkpoint_digest VALUES (1, ?)").bind(sha256_hex(bytes)).run();
+    prune();
   });
   const auto held = database_.lock();
   finished_ = round;
 }
 
+// Of updates whose bytes are not needed any more the digest stays, so that a repeat is known. A device offers
+// its last update alone: of rounds long past each client's newest digest is enough. Rows are rewritten
+// rather than changed, since a row that shrinks in place keeps its page of 4 KiB.
+void FederationStore::prune() {
+  database_
+      .prepare(
+          "INSERT OR REPLACE INTO updates SELECT round, client, sha256, NULL, samples, trained_samples, "
+          "train_seconds FROM updates WHERE round <= ? AND upload IS NOT NULL")
+      .bind(removable_)
+      .run();
+  const int64_t oldest = removable_ - kept_rounds_;
+  database_.prepare("DELETE FROM rounds WHERE round < ?").bind(oldest).run();
+  database_
+      .prepare(
+          "DELETE FROM updates WHERE round < ? AND EXISTS (SELECT 1 FROM updates AS newer WHERE newer.client "
+          "= "
+          "updates.client AND newer.round > updates.round)")
+      .bind(oldest)
+      .run();
+}
+
 std::optional<State> FederationStore::load() const {
   const auto held = database_.lock();
-  Statement row = database_.prepare("SELECT state FROM checkpoint");
+  Statement row =
+      database_.prepare("SELECT state, sha256 FROM checkpoint LEFT JOIN checkpoint_digest USING (one)");
   if (!row.step()) return std::nullopt;
-  return decode(row.bytes(0), database_.file().string() + ": checkpoint");
+  const Bytes bytes = row.bytes(0);
+  // Earlier builds wrote no digest.
+  if (!row.is_null(1) && sha256_hex(bytes) != row.text(1))
+    throw input_error("{}: the checkpoint does not match its digest: damaged", database_.file().string());
+  return decode(bytes, database_.file().string() + ": checkpoint");
 }
 
 }  // namespace bitfed

@@ -3,7 +3,9 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 
+#include "bitfed/federated/experiment.h"
 #include "bitfed/federated/round_store.h"
 #include "bitfed/rpc/server/database.h"
 
@@ -12,7 +14,9 @@ namespace bitfed {
 // Everything that a federation's server must not forget, in one file of SQLite's. Any thread may call.
 class FederationStore : public RoundStore {
  public:
-  explicit FederationStore(const std::filesystem::path& file);
+  // Chosen clients and digests of the last `kept_rounds` finished rounds are kept; of older rounds each
+  // client's newest digest.
+  explicit FederationStore(const std::filesystem::path& file, uint32_t kept_rounds = 1000);
 
   // A random text, drawn when the file was made: what clients know the federation by.
   const std::string& federation() const { return federation_; }
@@ -22,17 +26,34 @@ class FederationStore : public RoundStore {
   uint32_t register_client(const std::string& name, std::optional<uint32_t> wanted, uint32_t clients);
   std::map<uint32_t, std::string> clients() const;
 
-  // The digest of the update of a client that was accepted in a round, also long after its bytes have gone.
+  // The part's name is forgotten, so that another can take it.
+  void free_part(uint32_t part);
+
+  // Clients that rounds do not wait for, until they come back.
+  std::set<uint32_t> dropped() const;
+  void set_dropped(uint32_t client, bool dropped);
+
+  // What an operator has set in place of the recipe's.
+  std::optional<RoundPolicy> policy() const;
+  void set_policy(const RoundPolicy& policy);
+
+  // The digest of the update of a client that was accepted in a round, also after its bytes have gone. Kept
+  // for the last rounds, and for ever of each client's newest update.
   std::optional<std::string> accepted(uint32_t round, uint32_t client) const;
 
   // The round of the checkpoint; -1: none yet.
   int64_t finished_round() const;
+
+  // Copies the state, as of now, to a file that must not exist yet; the owner alone can read it.
+  void back_up(const std::filesystem::path& file) { database_.back_up(file); }
 
   // Puts of `body` become durable together, when this returns.
   void together(const std::function<void()>& body) { database_.transaction(body); }
 
   std::optional<std::vector<uint32_t>> chosen(uint32_t round) const override;
   void begin_round(uint32_t round, const std::vector<uint32_t>& clients) override;
+  std::optional<uint32_t> abandon_round(uint32_t round) override;
+  uint32_t attempts(uint32_t round) const override;
   void put(uint32_t round, const ClientResult& result, const std::string& depends_on) override;
   std::optional<ClientResult> find(uint32_t round, uint32_t client,
                                    const std::string& depends_on) const override;
@@ -43,9 +64,11 @@ class FederationStore : public RoundStore {
 
  private:
   uint32_t lowest_free_number() const;
+  void prune();
 
   mutable Database database_;
   std::string federation_;
+  int64_t kept_rounds_;
   int64_t removable_ = -1;
   int64_t finished_ = -1;
 };

@@ -11,6 +11,9 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/rpc/security/credentials.h"
+#include "bitfed/rpc/security/openssl.h"
+#include "bitfed/rpc/server/listener.h"
+#include "bitfed/rpc/server/outbox.h"
 #include "bitfed_v1.grpc.pb.h"
 
 namespace bitfed {
@@ -19,12 +22,16 @@ namespace {
 using v1::FromClient;
 using v1::FromServer;
 
+constexpr int64_t kWarnSeconds = int64_t{30} * 86400;  // before a certificate expires
+
 grpc::Status status_of(Ending ending, const std::string& text) {
   switch (ending) {
     case Ending::kDone:
       return grpc::Status::OK;
     case Ending::kRefused:
       return {grpc::StatusCode::PERMISSION_DENIED, text};
+    case Ending::kNotNow:
+      return {grpc::StatusCode::FAILED_PRECONDITION, text};
     case Ending::kReplaced:
       return {grpc::StatusCode::ABORTED, text};
     case Ending::kViolation:
@@ -43,8 +50,8 @@ class Session : public grpc::ServerBidiReactor<FromClient, FromServer>, public P
   Session(Coordinator& coordinator, grpc::CallbackServerContext& context, std::string certificate)
       : coordinator_(coordinator), context_(context), certificate_(std::move(certificate)) {}
 
-  void begin(const std::string& name) {
-    coordinator_.opened(*this, name, context_.peer());
+  void begin(const CertificateCheck::Answer& identity) {
+    coordinator_.opened(*this, identity.name, context_.peer(), identity.part);
     StartRead(&incoming_);
   }
 
@@ -64,8 +71,8 @@ class Session : public grpc::ServerBidiReactor<FromClient, FromServer>, public P
   void OnWriteDone(bool good) override {
     const std::lock_guard lock(mutex_);
     writing_ = false;
-    // A write fails where the connection is gone; the read will say so too.
-    if (!good) outgoing_.clear();
+    // A write fails where the connection is gone; the read fails too.
+    if (!good) outbox_.clear();
     write_next();
   }
 
@@ -78,7 +85,10 @@ class Session : public grpc::ServerBidiReactor<FromClient, FromServer>, public P
 
   void send(const FromServer& head, std::shared_ptr<const Bytes> bytes) override {
     const std::lock_guard lock(mutex_);
-    outgoing_.push_back({head, std::move(bytes)});
+    if (!outbox_.push(head, std::move(bytes))) {
+      cut();
+      return;
+    }
     write_next();
   }
 
@@ -90,34 +100,26 @@ class Session : public grpc::ServerBidiReactor<FromClient, FromServer>, public P
 
   void cut() override { context_.TryCancel(); }
 
- private:
-  struct Item {
-    FromServer head;
-    std::shared_ptr<const Bytes> bytes;  // after the head, in chunks; may be none
-    bool head_sent = false;
-    size_t sent = 0;
-  };
+  double stalled_seconds() const override {
+    const std::lock_guard lock(mutex_);
+    if (!writing_) return 0;
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - writing_since_).count();
+  }
 
+ private:
   // With mutex_ held.
   void write_next() {
     if (writing_ || finished_) return;
-    if (outgoing_.empty()) {
+    if (outbox_.empty()) {
       if (ending_) {
         finished_ = true;
         Finish(*ending_);
       }
       return;
     }
-    Item& item = outgoing_.front();
-    if (!std::exchange(item.head_sent, true)) {
-      current_ = std::move(item.head);
-    } else {
-      const size_t size = std::min(kChunkBytes, item.bytes->size() - item.sent);
-      current_.set_chunk(item.bytes->data() + item.sent, size);
-      item.sent += size;
-    }
-    if (item.bytes == nullptr || item.sent == item.bytes->size()) outgoing_.pop_front();
+    current_ = outbox_.next();
     writing_ = true;
+    writing_since_ = std::chrono::steady_clock::now();
     StartWrite(&current_);
   }
 
@@ -132,10 +134,11 @@ class Session : public grpc::ServerBidiReactor<FromClient, FromServer>, public P
   std::string certificate_;  // PEM; empty without TLS
   FromClient incoming_;
 
-  std::mutex mutex_;
-  std::deque<Item> outgoing_;
+  mutable std::mutex mutex_;
+  Outbox outbox_;
   FromServer current_;
   bool writing_ = false;
+  std::chrono::steady_clock::time_point writing_since_;
   bool finished_ = false;
   std::optional<grpc::Status> ending_;
 };
@@ -149,29 +152,36 @@ class Refusal : public grpc::ServerBidiReactor<FromClient, FromServer> {
 
 class Service : public v1::Federation::CallbackService {
  public:
-  Service(Coordinator& coordinator, CertificateCheck* check) : coordinator_(coordinator), check_(check) {}
+  Service(Coordinator& coordinator, CertificateCheck* check, Listener& listener)
+      : coordinator_(coordinator), check_(check), listener_(listener) {}
 
   grpc::ServerBidiReactor<FromClient, FromServer>* Session(grpc::CallbackServerContext* context) override {
-    std::string name;
+    CertificateCheck::Answer identity;
     std::string certificate;
     if (check_ != nullptr) {
       const auto found = context->auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
       if (!found.empty()) certificate = std::string(found[0].data(), found[0].size());
-      try {
-        name = check_->name_of(certificate);
-      } catch (const Error& error) {
-        coordinator_.refused(context->peer(), error.what());
-        return new Refusal({grpc::StatusCode::PERMISSION_DENIED, error.what()});
+      identity = check_->check(certificate);
+      if (identity.standing != Standing::kWelcome) {
+        coordinator_.refused(identity.name, context->peer(), identity.text);
+        const bool final = identity.standing == Standing::kRevoked;
+        return new Refusal(status_of(final ? Ending::kRefused : Ending::kNotNow, identity.text));
       }
     }
+    listener_.authenticated(context->peer());
+    if (check_ != nullptr && identity.seconds_left < kWarnSeconds) {
+      coordinator_.warn(identity.name, fmt::format("the certificate of '{}' expires in {} days",
+                                                   identity.name, identity.seconds_left / 86400));
+    }
     auto* session = new bitfed::Session(coordinator_, *context, certificate);
-    session->begin(name);
+    session->begin(identity);
     return session;
   }
 
  private:
   Coordinator& coordinator_;
   CertificateCheck* check_;
+  Listener& listener_;
 };
 
 // gRPC tells of handshakes that fail in its own log and nowhere else, without the address: from there to
@@ -213,12 +223,14 @@ class Server : public GrpcServer {
       : coordinator_(coordinator),
         handshakes_(coordinator),
         check_(trust.plaintext ? nullptr : std::make_unique<CertificateCheck>(trust)),
-        service_(coordinator, check_.get()) {
-    if (trust.plaintext) require_loopback(listen);
+        listener_(trust.plaintext ? require_loopback(listen) : listen, {}),
+        service_(coordinator, check_.get(), listener_),
+        certificate_(trust.certificate) {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort(listen, server_credentials(trust), &port_);
+    auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, server_credentials(trust));
     builder.RegisterService(&service_);
-    builder.SetMaxReceiveMessageSize(static_cast<int>(kMostMessageBytes));
+    builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
     // Pings find connections whose other end has gone without a word.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
@@ -229,14 +241,18 @@ class Server : public GrpcServer {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, 30000);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 30000);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port_ == 0)
-      throw input_error("{}: cannot be listened on: no such address, or the port is taken", listen);
+    if (server_ == nullptr) throw failure("gRPC: the server does not start");
+    listener_.start([acceptor = std::shared_ptr(std::move(acceptor))](int handle) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+      connection.fd = handle;
+      acceptor->HandleNewConnection(&connection);
+    });
     sweeper_ = std::thread([this] { sweep(); });
   }
 
   ~Server() override {
+    listener_.stop();
     stopping_ = true;
     sweeper_.join();
     coordinator_.stop();
@@ -244,21 +260,41 @@ class Server : public GrpcServer {
     server_->Wait();
   }
 
-  uint16_t port() const override { return static_cast<uint16_t>(port_); }
+  uint16_t port() const override { return listener_.port(); }
 
  private:
-  // Everybody's certificate is looked at when the lists have changed, and once a minute: it may have ended.
+  // Every connection's certificate is checked when the lists have changed, and once a minute: it may have
+  // expired.
   void sweep() {
     std::string version;
-    for (int second = 1; !stopping_; ++second) {
+    for (int second = 0; !stopping_; ++second) {
       bool look = false;
       if (check_ != nullptr) {
         const std::string now = check_->version();
         look = now != std::exchange(version, now) || second % 60 == 0;
       }
+      NetworkStatus network = network_;
+      if (look) network.first_client_certificate_seconds.reset();
       coordinator_.sweep([&](const Peer& peer) {
-        return !look || check_->is_welcome(dynamic_cast<const Session&>(peer).certificate());
+        if (!look) return Standing::kWelcome;
+        const auto answer = check_->check(dynamic_cast<const Session&>(peer).certificate());
+        std::optional<int64_t>& first = network.first_client_certificate_seconds;
+        first = std::min(first.value_or(answer.seconds_left), answer.seconds_left);
+        return answer.standing;
       });
+      if (check_ != nullptr && second % 60 == 0)
+        network.server_certificate_seconds = certificate_seconds_left(certificate_);
+      network.evicted = listener_.evicted();
+      network.turned_away = listener_.turned_away();
+      coordinator_.set_network(network);
+      network_ = network;
+      if (second % 86400 == 0 && network.server_certificate_seconds.value_or(INT64_MAX) < kWarnSeconds) {
+        coordinator_.warn(fmt::format("{}: expires in {} days; issue a new one with `bitfed certs server`",
+                                      certificate_.string(), *network.server_certificate_seconds / 86400));
+      }
+      if (check_ != nullptr) {
+        for (const std::string& text : check_->take_complaints()) coordinator_.warn(text);
+      }
       for (int i = 0; i < 10 && !stopping_; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
   }
@@ -266,9 +302,11 @@ class Server : public GrpcServer {
   Coordinator& coordinator_;
   HandshakeLog handshakes_;
   std::unique_ptr<CertificateCheck> check_;
+  Listener listener_;
   Service service_;
-  int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
+  std::filesystem::path certificate_;
+  NetworkStatus network_;
   std::atomic<bool> stopping_ = false;
   std::thread sweeper_;
 };

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -23,8 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMostRequestBytes = 8192;
-constexpr size_t kMostConnections = 32;
+constexpr size_t kMaxRequestBytes = 8192;
+constexpr size_t kMaxConnections = 32;
 constexpr auto kLongest = std::chrono::seconds(5);  // that a connection may take
 
 class Socket {
@@ -56,6 +57,8 @@ const char* reason(int status) {
       return "OK";
     case 400:
       return "Bad Request";
+    case 403:
+      return "Forbidden";
     case 404:
       return "Not Found";
     case 405:
@@ -72,6 +75,22 @@ std::string render(const HttpResponse& response) {
       "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nCache-Control: no-store\r\n"
       "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n{}",
       response.status, reason(response.status), response.type, response.body.size(), response.body);
+}
+
+// A page of another site that resolves its own name to this address (DNS rebinding) names itself as the host:
+// only addresses and localhost are accepted.
+bool is_own_host(const std::string& request) {
+  const size_t line_end = request.find("\r\n");
+  for (size_t at = line_end; at != std::string::npos; at = request.find("\r\n", at)) {
+    at += 2;
+    if (strncasecmp(request.c_str() + at, "host:", 5) != 0) continue;
+    std::string host = request.substr(at + 5, request.find("\r\n", at) - at - 5);
+    std::erase(host, ' ');
+    host = host.substr(0, host.front() == '[' ? host.find(']') + 1 : host.find(':'));
+    in_addr address{};
+    return host == "localhost" || host.starts_with('[') || inet_pton(AF_INET, host.c_str(), &address) == 1;
+  }
+  return true;  // HTTP/1.0, or a probe without one
 }
 
 sockaddr_in parse_address(const std::string& listen) {
@@ -119,8 +138,7 @@ class Server : public HttpServer {
  private:
   void run() {
     while (!stopping_) {
-      std::vector<pollfd> waiting = {
-          {listener_.get(), static_cast<short>(exchanges_.size() < kMostConnections ? POLLIN : 0), 0}};
+      std::vector<pollfd> waiting = {{listener_.get(), POLLIN, 0}};
       for (const Exchange& exchange : exchanges_) {
         waiting.push_back(
             {exchange.socket.get(), static_cast<short>(exchange.response.empty() ? POLLIN : POLLOUT), 0});
@@ -138,7 +156,10 @@ class Server : public HttpServer {
 
   void accept_one() {
     const int handle = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (handle >= 0) exchanges_.emplace_back(handle);
+    if (handle < 0) return;
+    // A new request takes the place of the oldest one: silent connections do not keep probes out.
+    if (exchanges_.size() >= kMaxConnections) exchanges_.pop_front();
+    exchanges_.emplace_back(handle);
   }
 
   // False: this exchange is over.
@@ -148,7 +169,7 @@ class Server : public HttpServer {
     const ssize_t size = ::recv(exchange.socket.get(), bytes, sizeof bytes, 0);
     if (size <= 0) return size < 0 && (errno == EAGAIN || errno == EINTR);
     exchange.request.append(bytes, static_cast<size_t>(size));
-    if (exchange.request.size() > kMostRequestBytes) return false;
+    if (exchange.request.size() > kMaxRequestBytes) return false;
     if (exchange.request.find("\r\n\r\n") == std::string::npos) return true;
     exchange.response = render(respond(exchange.request));
     return send_more(exchange);
@@ -169,6 +190,7 @@ class Server : public HttpServer {
     if (first == std::string::npos || second == std::string::npos)
       return {400, "text/plain", "bad request\n"};
     if (line.substr(0, first) != "GET") return {405, "text/plain", "GET alone\n"};
+    if (!is_own_host(request)) return {403, "text/plain", "expected an address or localhost as the host\n"};
     try {
       return answer_(line.substr(first + 1, second - first - 1));
     } catch (const std::exception& error) {

@@ -13,7 +13,7 @@ struct HttpResponse {
   std::string body;
 };
 
-// Answers GET requests for whoever watches the server, on a thread of its own: few connections, one request
+// Answers GET requests of monitoring tools and browsers, on a thread of its own: few connections, one request
 // each, nothing that is slow or large is waited for. Not for the outside world.
 class HttpServer {
  public:

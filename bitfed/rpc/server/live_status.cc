@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kMaxRounds = 2000;  // of the curve; beyond that older ones are thinned out
 constexpr size_t kMaxFaults = 50;
+constexpr double kStalledSeconds = 1800;  // without progress: not ready
 
 uint64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
@@ -97,6 +98,15 @@ FederationStatus LiveStatus::snapshot(const CoordinatorStatus& now) const {
   if (now.round >= 0) result.round = static_cast<uint64_t>(now.round);
   result.waiting_for = now.wanted;
   result.connections = now.connections;
+  result.waiting_seconds = now.waiting_seconds;
+  result.waiting_bytes = now.waiting_bytes;
+  result.waiting_offers = now.waiting_offers;
+  result.dropped = now.dropped;
+  result.paused = now.paused;
+  result.connections_evicted = now.network.evicted;
+  result.connections_turned_away = now.network.turned_away;
+  result.server_certificate_seconds = now.network.server_certificate_seconds;
+  result.first_client_certificate_seconds = now.network.first_client_certificate_seconds;
   result.counts = now.counts;
   result.resident_bytes = resident_bytes();
   for (const CoordinatorStatus::Client& client : now.clients)
@@ -105,11 +115,21 @@ FederationStatus LiveStatus::snapshot(const CoordinatorStatus& now) const {
   return result;
 }
 
+std::string not_ready(const FederationStatus& status) {
+  if (status.paused) return "paused by an operator";
+  if (status.waiting_seconds < kStalledSeconds || status.phase == "finished") return "";
+  return fmt::format("{}, round {}: {:.0f} s without progress, waiting for {} clients", status.phase,
+                     status.round, status.waiting_seconds, status.waiting_for);
+}
+
 std::string prometheus_text(const FederationStatus& status) {
   std::string text;
   const auto metric = [&](const char* name, const char* kind, const char* help, const auto& value) {
     text += fmt::format("# HELP bitfed_{0} {1}\n# TYPE bitfed_{0} {2}\nbitfed_{0} {3}\n", name, help, kind,
                         value);
+  };
+  const auto if_set = [&](const char* name, const char* kind, const char* help, const auto& optional) {
+    if (optional) metric(name, kind, help, *optional);
   };
   const auto ready =
       std::count_if(status.clients_known.begin(), status.clients_known.end(),
@@ -120,6 +140,22 @@ std::string prometheus_text(const FederationStatus& status) {
   metric("clients_ready", "gauge", "Clients that can be given work", ready);
   metric("clients_awaited", "gauge", "Clients that the round waits for", status.waiting_for);
   metric("connections", "gauge", "Open connections", status.connections);
+  metric("waiting_seconds", "gauge", "Since a round, an update or a client last came",
+         status.waiting_seconds);
+  metric("waiting_bytes", "gauge", "Bytes reserved for updates on their way in", status.waiting_bytes);
+  metric("waiting_offers", "gauge", "Updates that wait for their round or for room", status.waiting_offers);
+  metric("clients_dropped", "gauge", "Clients that rounds do not wait for", status.dropped);
+  metric("paused", "gauge", "1 while an operator has paused the federation", status.paused ? 1 : 0);
+  metric("connections_evicted_total", "counter", "Connections without a certificate, cut for newer ones",
+         status.connections_evicted);
+  metric("connections_turned_away_total", "counter", "Connections closed for lack of file descriptors",
+         status.connections_turned_away);
+  if_set("disk_free_bytes", "gauge", "Free space where the state lies", status.disk_free_bytes);
+  if_set("server_certificate_seconds", "gauge", "Until the server's certificate expires",
+         status.server_certificate_seconds);
+  if_set("first_client_certificate_seconds", "gauge",
+         "Until the first certificate of a connected client expires",
+         status.first_client_certificate_seconds);
   metric("upload_bytes_total", "counter", "Bytes of updates, since this process began", status.upload_bytes);
   metric("download_bytes_total", "counter", "Bytes of broadcasts, since this process began",
          status.download_bytes);
@@ -128,8 +164,7 @@ std::string prometheus_text(const FederationStatus& status) {
   metric("resident_bytes", "gauge", "Memory of the server", status.resident_bytes);
   if (!status.curve.empty()) {
     const FederationStatus::Round& last = status.curve.back();
-    if (last.accuracy)
-      metric("accuracy", "gauge", "Of the model after the last round, a fraction", *last.accuracy);
+    if_set("accuracy", "gauge", "Of the model after the last round, a fraction", last.accuracy);
     metric("round_seconds", "gauge", "That the last round took", last.seconds);
   }
   text +=

@@ -34,6 +34,9 @@ class LiveStatus {
   Stopwatch round_;
 };
 
+// Why the federation does not go on; empty: it does. It has waited for half an hour, or it is paused.
+std::string not_ready(const FederationStatus& status);
+
 // The status in Prometheus' text format.
 std::string prometheus_text(const FederationStatus& status);
 

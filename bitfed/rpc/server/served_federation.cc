@@ -6,11 +6,13 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/federated/run_federation.h"
+#include "bitfed/rpc/server/admin_socket.h"
 #include "bitfed/rpc/server/coordinator.h"
 #include "bitfed/rpc/server/federation_store.h"
 #include "bitfed/rpc/server/grpc_server.h"
 #include "bitfed/rpc/server/http_server.h"
 #include "bitfed/rpc/server/live_status.h"
+#include "bitfed/rpc/server/operator_acts.h"
 #include "bitfed/run/run_folder_writer.h"
 
 namespace bitfed {
@@ -23,7 +25,8 @@ CoordinatorOptions coordinator_options(const Experiment& experiment, const Serve
   result.recipe = experiment.recipe;
   result.seed = experiment.seed;
   result.prototype = subset(experiment.train, {});
-  result.most_update_bytes = options.most_update_bytes;
+  result.max_update_bytes = options.max_update_bytes;
+  result.raw_upload_bytes = experiment.method->make_server()->raw_upload_bytes().value_or(0);
   result.stop = options.stop;
   return result;
 }
@@ -37,12 +40,22 @@ void allow_many_connections() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-HttpResponse answer(const std::string& path, const FederationStatus& status, const ServeOptions& options) {
-  if (path == "/healthz") return {200, "text/plain; charset=utf-8", "ok\n"};
+// Alive: the process works. Ready: the federation goes on.
+HttpResponse answer(const std::string& path, const Coordinator& coordinator,
+                    const std::function<FederationStatus()>& take_snapshot, const ServeOptions& options) {
+  if (path == "/healthz") {
+    const bool alive = coordinator.is_alive();
+    return {alive ? 200 : 503, "text/plain; charset=utf-8", alive ? "ok\n" : "stuck\n"};
+  }
+  const FederationStatus status = take_snapshot();
+  if (path == "/readyz") {
+    const std::string why = not_ready(status);
+    return {why.empty() ? 200 : 503, "text/plain; charset=utf-8", (why.empty() ? "ok" : why) + "\n"};
+  }
   if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(status)};
   if (path == "/status.json") return {200, "application/json", status_text(status)};
   if (path == "/" && options.page) return {200, "text/html; charset=utf-8", options.page(status)};
-  return {404, "text/plain; charset=utf-8", "try /, /metrics, /healthz or /status.json\n"};
+  return {404, "text/plain; charset=utf-8", "try /, /metrics, /healthz, /readyz or /status.json\n"};
 }
 
 }  // namespace
@@ -66,10 +79,22 @@ RunSummary serve_federation(const Config& recipe, const ServeOptions& options, c
   allow_many_connections();
   Coordinator coordinator(coordinator_options(experiment, options), store, sink);
   const auto network = make_grpc_server(options.listen, options.trust, coordinator);
+  const auto snapshot = [&] {
+    FederationStatus status = live.snapshot(coordinator.status());
+    std::error_code code;
+    const auto space = std::filesystem::space(options.state, code);
+    if (!code) status.disk_free_bytes = space.available;
+    return status;
+  };
   const auto http =
       options.http.empty() ? nullptr : make_http_server(options.http, [&](const std::string& path) {
-        return answer(path, live.snapshot(coordinator.status()), options);
+        return answer(path, coordinator, snapshot, options);
       });
+  AuditLog audit(options.state / "audit.jsonl");
+  OperatorActs acts(coordinator, store, audit, [&] { return status_text(snapshot()); });
+  const auto admin =
+      make_admin_socket(options.state / "admin.sock",
+                        [&](const std::string& line, unsigned user) { return acts.answer(line, user); });
   RunStarted started = started_event(experiment);
   started.port = network->port();
   if (http != nullptr) started.http_port = http->port();

@@ -20,7 +20,7 @@ struct ServeOptions {
   ServerTrust trust;
   unsigned threads = 0;
   double linger_seconds = 60;  // for clients that are away when the federation ends
-  uint64_t most_update_bytes = uint64_t{64} << 20;
+  uint64_t max_update_bytes = uint64_t{64} << 20;
   std::string http;  // ADDRESS:PORT for /metrics, /healthz, /status.json and the page; empty: none
   std::function<std::string(const FederationStatus& status)> page;
   std::function<bool()> stop;

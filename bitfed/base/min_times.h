@@ -6,11 +6,11 @@
 
 namespace bitfed {
 
-// The minimum time of each step of some work over kTurns repetitions. The minimum is the best estimate, since
-// everything else that the machine does only adds time.
-class LeastTimes {
+// The minimum time of each step of some work over kRepetitions repetitions. The minimum is the best estimate,
+// since everything else that the machine does only adds time.
+class MinTimes {
  public:
-  static constexpr int kTurns = 50;
+  static constexpr int kRepetitions = 50;
 
   void begin() { begin_ = Clock::now(); }
   // A step ends here, and the next one begins.

@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "bitfed/rpc/server/admin_socket.h"
+#include "bitfed/rpc/server/audit_log.h"
+#include "cli/commands.h"
+
+namespace bitfed::cli {
+namespace {
+
+struct AdminArguments {
+  std::filesystem::path state;
+  std::string value;
+  std::vector<std::string> settings;
+};
+
+void ask(const AdminArguments& arguments, const std::string& line) {
+  fmt::print("{}", ask_admin(arguments.state / "admin.sock", line));
+}
+
+}  // namespace
+
+void add_admin(CLI::App& app) {
+  CLI::App* admin = app.add_subcommand("admin", "Operate a running server, from its own machine");
+  auto arguments = std::make_shared<AdminArguments>();
+  admin->add_option("--state", arguments->state, "The federation's folder, as given to bitfed serve")
+      ->type_name("DIR")
+      ->required();
+  admin->require_subcommand(1);
+  for (const auto& [name, description] :
+       {std::pair("status", "What /status.json shows"), std::pair("pause", "Begin no round until resumed"),
+        std::pair("resume", "Go on after pause"),
+        std::pair("end", "End the server after the round under way")}) {
+    admin->add_subcommand(name, description)->callback([arguments, line = std::string(name)] {
+      ask(*arguments, line);
+    });
+  }
+  CLI::App* drop = admin->add_subcommand("drop", "Let the round go on without a client; it may come back");
+  drop->add_option("NAME", arguments->value, "The client's name")->required();
+  drop->callback([arguments] { ask(*arguments, "drop " + arguments->value); });
+
+  CLI::App* free = admin->add_subcommand("free", "Free a part, so that another name can take it");
+  free->add_option("PART", arguments->value, "The part's number")->required();
+  free->callback([arguments] { ask(*arguments, "free " + arguments->value); });
+
+  CLI::App* policy =
+      admin->add_subcommand("policy", "Change when rounds begin and end; without settings, show it");
+  policy->add_option("KEY=VALUE", arguments->settings,
+                     "minimum_clients, quorum, deadline_seconds, min_answers; see docs/guide/operate.md");
+  policy->callback(
+      [arguments] { ask(*arguments, fmt::format("policy {}", fmt::join(arguments->settings, " "))); });
+
+  CLI::App* backup = admin->add_subcommand("backup", "Copy federation.sqlite while the server runs");
+  backup->add_option("FILE", arguments->value, "A new file")->required();
+  backup->callback(
+      [arguments] { ask(*arguments, "backup " + std::filesystem::absolute(arguments->value).string()); });
+
+  CLI::App* audit =
+      admin->add_subcommand("audit", "Check the chain of audit.jsonl; prints its length and digest");
+  audit->callback([arguments] {
+    const AuditCheck found = check_audit_log(arguments->state / "audit.jsonl");
+    fmt::print("{} lines, the last one's SHA-256 is {}\n", found.lines, found.last);
+  });
+}
+
+}  // namespace bitfed::cli
