@@ -6,9 +6,9 @@
 
 #include "benchmarks/eigen_convolution.h"
 #include "bitfed/bits/bit_matrix.h"
+#include "bitfed/nn/convolution/convolution.h"
 #include "bitfed/nn/kernels/binary_kernels.h"
-#include "bitfed/nn/layers/convolution.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 
 namespace bitfed {
 namespace {

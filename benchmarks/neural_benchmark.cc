@@ -11,7 +11,7 @@
 #include "bitfed/bits/kernels.h"
 #include "bitfed/nn/mlp/mlp_trainer.h"
 #include "bitfed/zoo/mlp_model.h"
-#include "bitfed/zoo/network_builder.h"
+#include "bitfed/zoo/network/network_builder.h"
 
 namespace bitfed {
 namespace {

@@ -39,7 +39,7 @@ CLI::App* add_command(CLI::App& certs, const std::shared_ptr<CertsArguments>& ar
 
 void add_days(CLI::App* command, const std::shared_ptr<CertsArguments>& arguments, int days) {
   arguments->days = days;
-  command->add_option("--days", arguments->days, "How long it is good")
+  command->add_option("--days", arguments->days, "Days until it expires")
       ->default_val(days)
       ->check(CLI::Range(1, 36500));
 }
@@ -52,14 +52,14 @@ void add_certs(CLI::App& app) {
 
   auto init = std::make_shared<CertsArguments>();
   CLI::App* command = add_command(*certs, init, "init", "Make the authority");
-  command->add_option("--name", init->name, "What it is called")->default_val(init->name);
+  command->add_option("--name", init->name, "Its name")->default_val(init->name);
   add_days(command, init, kAuthorityDays);
   command->callback([init] { print(make_authority(init->folder, init->name, init->days, password())); });
 
   auto server = std::make_shared<CertsArguments>();
   command =
-      add_command(*certs, server, "server", "Make the server's certificate; a running server takes it up");
-  command->add_option("HOST", server->hosts, "Names and addresses that clients call it by")->required();
+      add_command(*certs, server, "server", "Make the server's certificate; a running server reloads it");
+  command->add_option("HOST", server->hosts, "Host names and addresses that clients use")->required();
   add_days(command, server, kCertificateDays);
   command->callback(
       [server] { print(issue_server(server->folder, server->hosts, server->days, password())); });
@@ -72,7 +72,7 @@ void add_certs(CLI::App& app) {
       [client] { print(issue_client(client->folder, client->name, client->days, password())); });
 
   auto revoke = std::make_shared<CertsArguments>();
-  command = add_command(*certs, revoke, "revoke", "Lock a client out; a running server takes it up");
+  command = add_command(*certs, revoke, "revoke", "Lock a client out; a running server reloads the list");
   command->add_option("NAME", revoke->name, "The client's name")->required();
   command->callback([revoke] {
     const size_t count = revoke_client(revoke->folder, revoke->name, password());

@@ -36,7 +36,7 @@ std::string default_fetch_folder() {
 std::string whereabouts(const DatasetEntry& entry, const std::string& data_dir) {
   if (entry.is_generated()) return "generated";
   if (const auto folder = find_dataset(entry, data_dir)) return folder->string();
-  return entry.downloads.empty() ? "missing (bitfed data info tells more)" : "missing (can be fetched)";
+  return entry.downloads.empty() ? "missing (see bitfed data info)" : "missing (can be fetched)";
 }
 
 void list(const std::string& data_dir) {

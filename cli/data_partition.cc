@@ -19,8 +19,8 @@
 namespace bitfed::cli {
 namespace {
 
-// A terminal has room for the numbers of about as many classes as these; more are shaded.
-constexpr size_t kMostNumberedClasses = 12;
+// Up to this many classes a terminal has room for counts; with more, cells are shaded.
+constexpr size_t kMaxNumberedClasses = 12;
 
 struct PartitionOptions {
   std::string recipe;
@@ -46,7 +46,7 @@ std::string_view shade(uint32_t count, uint32_t most) {
 std::string client_line(const std::vector<uint32_t>& counts, uint32_t most) {
   std::string line;
   for (const uint32_t count : counts) {
-    if (counts.size() <= kMostNumberedClasses) {
+    if (counts.size() <= kMaxNumberedClasses) {
       fmt::format_to(std::back_inserter(line), " {:>6}", count);
     } else {
       line += shade(count, most);
@@ -60,7 +60,7 @@ void print_table(const std::vector<std::vector<uint32_t>>& counts) {
   for (const auto& row : counts) most = std::max(most, *std::max_element(row.begin(), row.end()));
   const size_t classes = counts.front().size();
   std::string head = "client   total ";
-  if (classes <= kMostNumberedClasses) {
+  if (classes <= kMaxNumberedClasses) {
     for (size_t c = 0; c < classes; ++c)
       fmt::format_to(std::back_inserter(head), " {:>6}", fmt::format("[{}]", c));
   } else {

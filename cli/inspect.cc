@@ -13,7 +13,7 @@
 #include "bitfed/tsetlin/tsetlin_model.h"
 #include "bitfed/zoo/mlp_model.h"
 #include "bitfed/zoo/model_file.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 #include "cli/commands.h"
 
 namespace bitfed::cli {
@@ -25,7 +25,7 @@ struct InspectArguments {
   bool json = false;
 };
 
-// Each part of the whole, in percent; nothing where nothing was measured.
+// Each layer's share of the time, in percent; "-" where it was not measured.
 std::vector<std::string> shares(const std::vector<double>& seconds, size_t count) {
   std::vector<std::string> texts(count, "-");
   const double whole = std::accumulate(seconds.begin(), seconds.end(), 0.0);
@@ -71,8 +71,8 @@ nlohmann::ordered_json machines_json(const TsetlinModel& model) {
 }
 
 void print_members(const TsetlinModel& model) {
-  TextRows rows = {{"  machine", "booleanizer", "patch", "clauses a class", "live clauses",
-                    "literals a clause", "bytes", "one-bit ops", "time"}};
+  TextRows rows = {{"  machine", "booleanizer", "patch", "clauses per class", "live clauses",
+                    "literals per clause", "bytes", "one-bit ops", "time"}};
   const std::vector<std::string> times = shares(measure_members(model), model.members().size());
   for (size_t i = 0; i < model.members().size(); ++i) {
     const TsetlinMember& member = model.members()[i];
@@ -169,7 +169,7 @@ void inspect(const InspectArguments& arguments) {
     return;
   }
   fmt::print(
-      "{}\n  classes       {}\n  size          {}\n  a prediction  {} one-bit operations, {} real ones\n  "
+      "{}\n  classes       {}\n  size          {}\n  prediction    {} one-bit operations, {} real ones\n  "
       "sha256        {}\n",
       file.name.empty() ? arguments.model : file.name, file.class_names.size(),
       human_bytes(static_cast<double>(costs.bytes)), human_count(static_cast<double>(costs.binary_ops)),

@@ -110,9 +110,8 @@ void add_join_options(CLI::App& app) {
           "the layout of the recipe's data set")
       ->type_name("FILE-or-DIR");
   command
-      ->add_option(
-          "--part", arguments->part,
-          "Instead: part N of the recipe's own data, dealt as bitfed run deals it (to try things out)")
+      ->add_option("--part", arguments->part,
+                   "Instead: part N of the recipe's own data, in the partition of bitfed run (for trials)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--data-dir", options.own.data_dir, "With --part: where to look for data first")
@@ -134,15 +133,14 @@ void add_join_options(CLI::App& app) {
                     "No encryption and no authentication: for 127.0.0.1 alone");
   command
       ->add_option("--give-up", options.give_up_seconds,
-                   "Seconds without a server after which to end (default: never)")
+                   "Seconds without a server after which to give up (default: never)")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--quiet", arguments->quiet, "No messages");
   command->footer(
-      "The recipe comes from the server; samples, and what the method keeps for this client alone, never "
-      "leave.\n"
-      "Comes back after whatever happens to the server, the network or itself; a finished update is not "
-      "trained\n"
-      "again. Ends with the federation's model in the state folder and prints its path.");
+      "The recipe comes from the server. Samples, and what the method keeps for this client, never leave "
+      "the\n"
+      "device. Reconnects after any failure of the server, the network or itself; a finished update is not\n"
+      "trained again. Ends with the federation's model in the state folder and prints its path.");
   command->callback([arguments] { join(*arguments); });
 }
 

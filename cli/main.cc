@@ -23,7 +23,7 @@ int run(int argc, char** argv) {
       "Try:\n"
       "  bitfed data list                        which data sets are here\n"
       "  bitfed run recipes/quickstart.toml      ten clients, one shot, a report\n"
-      "  bitfed reproduce                        papers' tables to run, beside their figures\n"
+      "  bitfed reproduce                        run a paper's table and compare with its figures\n"
       "  bitfed run --help                       what a recipe is and how to change it");
   bitfed::cli::add_run(app);
   bitfed::cli::add_report(app);
@@ -44,9 +44,9 @@ int run(int argc, char** argv) {
         ->callback([name] {
           throw bitfed::failure(
               "{} is not in this build, which found no gRPC, protobuf, SQLite or OpenSSL: install their "
-              "development "
-              "packages (rpc_packages in scripts/setup.sh), then configure with -DBITFED_RPC=ON and build "
-              "again",
+              "development packages (rpc_packages in scripts/setup.sh), then configure with -DBITFED_RPC=ON "
+              "and "
+              "build again",
               name);
         });
   }

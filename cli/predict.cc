@@ -26,8 +26,8 @@ struct PredictArguments {
   bool json = false;
 };
 
-// The test part of a built-in set: cut as it was for the model if it was trained on the same set, so that no
-// sample is judged that it has learned from.
+// The test part of a built-in set. If the model was trained on the same set, the split is the one of its
+// training, so that it is not tested on training samples.
 Dataset load_test_part(const PredictArguments& arguments, const ModelFile& file) {
   if (!file.data.empty()) {
     const Config recipe = Config::parse(file.data, arguments.model);
@@ -120,7 +120,7 @@ void predict_file(const PredictArguments& arguments) {
 
 void add_predict(CLI::App& app) {
   auto arguments = std::make_shared<PredictArguments>();
-  CLI::App* command = app.add_subcommand("predict", "Predict with a model and say how often it is right");
+  CLI::App* command = app.add_subcommand("predict", "Predict with a model and print its accuracy");
   command->add_option("MODEL", arguments->model, "A model.safetensors of a run")->required();
   command->add_option("--data", arguments->data, "A data set (its test part), or a CSV file")
       ->type_name("NAME-or-FILE")

@@ -12,9 +12,8 @@ namespace bitfed::cli {
 
 struct ProgressOptions {
   bool quiet = false;
-  // Of a run that is one of many: what stands before the bar, and what to say of the time that is left when
-  // so much of the run is done, of it `at_hand` without training. Such runs do not tell of their clients one
-  // by one.
+  // For a run that is one of many: the label before the bar, and the text for the time left when the fraction
+  // `done` of the run is done, of which `at_hand` needed no training. Such runs do not report single clients.
   std::string label = {};
   std::function<std::string(double done, double at_hand)> time_left = {};
 };
@@ -57,7 +56,7 @@ class Progress {
   std::optional<uint64_t> round_;
   size_t clients_in_round_ = 0;
   size_t finished_ = 0;
-  double at_hand_ = 0;                  // rounds, not trained just now: they say nothing of the speed
+  double at_hand_ = 0;  // rounds that were not trained in this process: not counted for the speed
   std::map<uint64_t, double> running_;  // client -> fraction done
 };
 

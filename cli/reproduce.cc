@@ -64,7 +64,7 @@ void list_tables(const std::vector<fs::path>& folders) {
   }
 }
 
-// One call of the command: what is to be run, and how far it is.
+// One call of the command: the runs to do, and the progress.
 class Reproduction {
  public:
   Reproduction(const ReproduceArguments& arguments, PaperTable table)
@@ -128,7 +128,7 @@ class Reproduction {
       lines.push_back(fmt::format("data set '{}' is not on this machine; {}", name, how));
     }
     if (pending_.empty() && !any_finished) throw input_error("no row can be run: {}", fmt::join(lines, "; "));
-    for (const std::string& line : lines) fmt::print(stderr, "rows passed over: {}\n", line);
+    for (const std::string& line : lines) fmt::print(stderr, "rows skipped: {}\n", line);
   }
 
   ExperimentOptions experiment_options() const {
@@ -183,7 +183,7 @@ class Reproduction {
   }
 
   std::string time_left(const ReproductionCell& cell, double done, double at_hand, double seconds) const {
-    // The first moments go into reading the data.
+    // The first two seconds go into reading the data.
     if (seconds < 2) return left(estimate_);
     TimeEstimate now = estimate_;
     measure(&now, cell, {done, at_hand}, seconds);
@@ -252,9 +252,8 @@ void add_reproduce(CLI::App& app) {
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->footer(
       "Writes DIR/PAPER-TABLE/table.html, table.md and table.csv, and a run's folder for every cell under\n"
-      "DIR/cells, which tables share. The clients of a row and seed are trained once; the methods fuse the "
-      "same\n"
-      "uploads. Finished runs are kept: after Ctrl-C or a crash the same command goes on.\n"
+      "DIR/cells, which tables share. The clients of a row and seed are trained once; the methods fuse the\n"
+      "same uploads. Finished runs are kept: after Ctrl-C or a crash the same command goes on.\n"
       "Example: bitfed reproduce fedtmos:table1 --rows 'mnist/*'");
   command->callback([arguments] { reproduce(*arguments); });
 }

@@ -10,8 +10,8 @@
 
 namespace bitfed::cli {
 
-// The table with the figures of all cells that are finished, whichever call ran them. `not_run`: why a row
-// was passed over.
+// The table with the figures of all finished cells, also those of earlier calls. `not_run`: why a row was
+// skipped.
 ReproducedTable gather(const PaperTable& table, const ReproductionOptions& options,
                        const std::vector<ReproductionCell>& cells,
                        const std::map<size_t, std::string>& not_run);

@@ -34,7 +34,7 @@ struct RunArguments {
 constexpr uint64_t kLargestRadioUpload = 1000000;  // bytes; larger ones are not for a slow radio
 
 void row(const char* name, const std::string& value) {
-  fmt::print("  {:<18} {}\n", name, value);
+  fmt::print("  {:<19} {}\n", name, value);
 }
 
 // A figure of a run, or a dash where its summary, perhaps of an earlier version, does not have it.
@@ -78,7 +78,7 @@ void print_airtime(const RunSummary& summary) {
                         human_seconds(radio.upload_seconds), human_seconds(radio.download_seconds),
                         human_bit_rate(static_cast<double>(radio.bits_per_second)));
   }
-  row("airtime a round", text);
+  row("airtime per round", text);
 }
 
 void print_costs(const RunSummary& summary) {
@@ -86,9 +86,10 @@ void print_costs(const RunSummary& summary) {
                               ? fmt::format(" ({} for all classes, not coded)",
                                             human_bytes(static_cast<double>(*summary.upload_bytes_raw)))
                               : "";
-  row("upload a client",
-      fmt::format("{} a round{}", shown(summary.upload_bytes_per_client, human_bytes), raw));
-  row("download a client", fmt::format("{} a round", shown(summary.download_bytes_per_client, human_bytes)));
+  row("upload per client",
+      fmt::format("{} per round{}", shown(summary.upload_bytes_per_client, human_bytes), raw));
+  row("download per client",
+      fmt::format("{} per round", shown(summary.download_bytes_per_client, human_bytes)));
   print_airtime(summary);
   row("model", shown(summary.model_bytes, human_bytes));
   row("training", fmt::format("{} of one core, {}{}", shown(summary.train_seconds, seconds_text),

@@ -4,8 +4,8 @@
 
 namespace bitfed::cli {
 
-// From now on the first Ctrl-C (or SIGTERM) asks for a stop at the end of a step, the second kills. Returns
-// whether a stop was asked for.
+// From now on the first Ctrl-C (or SIGTERM) requests a stop at the end of a step, the second kills. The
+// returned function tells whether a stop was requested.
 std::function<bool()> stop_on_signals();
 
 }  // namespace bitfed::cli

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "round-";
 constexpr std::string_view kSuffix = ".safetensors";
 
-// Calls `take` with each client of a file and its state. Trusts nothing.
+// Calls `take` with each client of a file and its state. Checks everything.
 void read_states(const State& file, size_t clients,
                  const std::function<void(uint32_t client, Bytes state)>& take) {
   const auto who = file.values<uint32_t>("clients", {State::kAny});
@@ -39,7 +39,7 @@ fs::path ClientStates::file(uint32_t round) const {
   return folder_ / fmt::format("{}{:05}{}", kPrefix, round, kSuffix);
 }
 
-// Of the files that are there, ascending.
+// The rounds of the files that exist, ascending.
 std::vector<uint32_t> ClientStates::saved_rounds() const {
   std::vector<uint32_t> rounds;
   std::error_code code;
@@ -55,7 +55,7 @@ std::vector<uint32_t> ClientStates::saved_rounds() const {
   return rounds;
 }
 
-// Of the files that hold a client's state, ascending.
+// The rounds of the files that hold a client's last state, ascending.
 std::vector<uint32_t> ClientStates::needed_rounds() const {
   std::set<uint32_t> rounds(saved_in_.begin(), saved_in_.end());
   rounds.erase(0);
@@ -78,7 +78,7 @@ std::vector<uint32_t> ClientStates::save(uint32_t round) {
     states.insert(states.end(), states_[client].begin(), states_[client].end());
   }
   if (clients.empty()) return needed_rounds();
-  // Whatever the checkpoint before this one does not need goes now: until this one is whole, that one counts.
+  // Until this checkpoint is complete, the previous one counts: only files that it does not need are removed.
   for (const uint32_t saved : saved_rounds()) {
     std::error_code code;
     if (std::find(saved_in_.begin(), saved_in_.end(), saved) == saved_in_.end())

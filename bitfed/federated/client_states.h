@@ -8,9 +8,9 @@
 
 namespace bitfed {
 
-// What the clients of a simulation keep between rounds, each for itself (a device has a file of its own for
-// it). Saved as one file a checkpoint, which holds only the clients that took part since the last one; a file
-// goes once no client's last state is in it.
+// What clients that live in this process keep between rounds, each for itself (a device has a file of its own
+// for it). Saved as one file per checkpoint, which holds only the clients that took part since the last one;
+// a file is removed once no client's last state is in it.
 class ClientStates {
  public:
   ClientStates(std::filesystem::path folder, size_t clients)
@@ -18,7 +18,7 @@ class ClientStates {
 
   size_t size() const { return states_.size(); }
   const Bytes& of(uint32_t client) const { return states_[client]; }  // empty: nothing kept
-  // Different clients may be put at once.
+  // Threads may put different clients at the same time.
   void put(uint32_t client, Bytes state);
 
   // Returns the rounds of the files that together hold all the states.

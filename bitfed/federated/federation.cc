@@ -65,7 +65,7 @@ Federation::Federation(const FederationOptions& options, ServerHalf& server, Tra
 
 void Federation::run() {
   const uint32_t done = restore();
-  // Round 0 asks the clients what must be known before training.
+  // Round 0 is the preparation: clients answer what the server must know before training.
   for (uint32_t round = server_.needs_preparation() ? 0 : done + 1; round <= options_.rounds; ++round) {
     run_round(round);
   }
@@ -73,8 +73,8 @@ void Federation::run() {
   model_ = server_.model();
 }
 
-// Everybody is asked before training. The choice is a function of seed, round and who is there; a round that
-// was begun goes on with those whom it was begun with.
+// All clients take part in the preparation. The choice is a function of seed, round and the clients present;
+// a round that was begun continues with the clients it was begun with.
 std::vector<uint32_t> Federation::choose(uint32_t round) {
   if (auto begun = store_.chosen(round)) return *std::move(begun);
   const std::vector<uint32_t> present = transport_.present(round, options_.clients);
@@ -146,7 +146,7 @@ void Federation::run_round(uint32_t round) {
   }
   if (round == options_.rounds || since_save_.seconds() >= options_.checkpoint_seconds) save(round);
   events_(event);
-  // The last round's uploads stay: other methods can be tried on them.
+  // The last round's uploads stay, for other methods to reuse.
   if (round > 1) store_.remove_round(round - 1);
 }
 
@@ -179,8 +179,8 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
                          Origin origin) {
   const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
   server_.accept(result.client, decode(result.upload, source));
-  // The uploads of a single round are the whole work, and other methods can be tried on them. Where a client
-  // kept something that goes with its upload, the upload alone is of no use.
+  // The uploads of a one-shot method are all its work, and other methods can be tried on them. Where a client
+  // kept something that belongs to its upload, the upload alone is of no use.
   const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
   if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state)
     store_.put(round, result, depends_on);

@@ -39,7 +39,7 @@ struct FederationTotals {
   uint64_t uploads = 0;
   uint64_t upload_bytes = 0;
   uint64_t download_bytes = 0;
-  uint64_t train_samples = 0;  // each as often as it was trained on
+  uint64_t train_samples = 0;  // repetitions counted
   double train_seconds = 0;    // CPU
   double aggregation_seconds = 0;
   double evaluation_seconds = 0;
@@ -68,7 +68,7 @@ struct FederationTotals {
 // Evaluates the model after a round.
 using Evaluate = std::function<Evaluation(const Model& model)>;
 
-// The round loop: sampling, checkpoints and resuming, for every method. After a crash at any moment, a new
+// The round loop: sampling, checkpoints and resuming, for every method. After a crash at any point, a new
 // Federation on the same store continues and ends with the same model.
 class Federation {
  public:

@@ -64,12 +64,12 @@ class ClientHalf {
 };
 
 // The half that runs at the server. Uploads arrive one at a time and in any order; the result must not
-// depend on it. Whatever an upload holds that does not fit is an input_error and leaves the half as it was.
+// depend on it. An upload that does not fit is an input_error and leaves the half unchanged.
 class ServerHalf {
  public:
   virtual ~ServerHalf() = default;
 
-  // True while clients must be asked something before the first round of training (round 0).
+  // True while the preparation (round 0, before the first round of training) is still to be done.
   virtual bool needs_preparation() const { return false; }
 
   virtual State broadcast(uint32_t round) const = 0;
@@ -83,10 +83,10 @@ class ServerHalf {
   virtual State save() const = 0;
   virtual void restore(const State& saved) = 0;
 
-  // What a reader of the result should know: what was dropped, where a paper was left.
+  // What a reader of the result should know: what was dropped, where the method differs from its paper.
   virtual std::vector<std::string> notes() const { return {}; }
 
-  // What an upload would take uncoded, as the method's paper counts it; none where there is no such figure.
+  // The size of an upload without coding, as the method's paper counts it; empty: the paper gives none.
   virtual std::optional<uint64_t> raw_upload_bytes() const { return std::nullopt; }
 };
 
@@ -96,7 +96,7 @@ class Method {
   virtual std::unique_ptr<ClientHalf> make_client() const = 0;
   virtual std::unique_ptr<ServerHalf> make_server() const = 0;
 
-  // Names the client half and whatever of [method] changes what it uploads: methods with the same key
+  // Names the client half and the keys of [method] that change its uploads. Methods with the same client_key
   // can share uploads.
   virtual std::string client_key() const = 0;
 
@@ -104,7 +104,7 @@ class Method {
   virtual uint32_t max_rounds() const { return UINT32_MAX; }
 };
 
-// A data set without samples tells a method what it will see: shape, columns, class names.
+// `prototype` is a data set without samples: shape, columns, class names.
 struct MethodContext {
   const Config& recipe;
   const Dataset& prototype;

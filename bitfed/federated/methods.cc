@@ -36,7 +36,7 @@ const std::vector<MethodEntry>& methods() {
        make_fed_bin_mlp},
       {"fedbnn", "iterative: mean of binary networks with rotated weights (FedBNN)", make_fedbnn},
       {"fedbat",
-       "iterative: real-valued networks whose updates are sent as one bit a weight (FedBAT, ICML 2024)",
+       "iterative: real-valued networks whose updates are sent as one bit per weight (FedBAT, ICML 2024)",
        make_fedbat},
       {"fedmud",
        "iterative: real-valued networks whose updates are sent as small factors (FedMUD, ICML 2025)",

@@ -10,15 +10,15 @@
 
 namespace bitfed {
 
-// Where a federation keeps what it needs after a crash: whom a round was begun with, its uploads, and the
-// server's state after a finished round. What a call was given is durable when the call has returned, unless
-// the store says otherwise.
+// Where a federation stores what it needs after a crash: the clients a round was begun with, their uploads,
+// and the server's state after a finished round. What a call stores is durable when the call has returned,
+// unless the store documents otherwise.
 class RoundStore {
  public:
   virtual ~RoundStore() = default;
 
-  // Whom the round was begun with. Nothing where it was not, or where the choice is a function of seed and
-  // round alone and need not be kept.
+  // The clients that the round was begun with. Empty where it was not begun, or where the choice is a
+  // function of seed and round alone and need not be stored.
   virtual std::optional<std::vector<uint32_t>> chosen(uint32_t /*round*/) const { return std::nullopt; }
   virtual void begin_round(uint32_t /*round*/, const std::vector<uint32_t>& /*clients*/) {}
 
@@ -28,13 +28,13 @@ class RoundStore {
   virtual uint32_t attempts(uint32_t /*round*/) const { return 0; }
 
   virtual void put(uint32_t round, const ClientResult& result, const std::string& depends_on) = 0;
-  // The upload, or nothing where there is none that is whole. One that depends on something else is an
-  // input_error that shows the first difference.
+  // The upload; empty where none is stored completely. One that depends on something else is an input_error
+  // that shows the first difference.
   virtual std::optional<ClientResult> find(uint32_t round, uint32_t client,
                                            const std::string& depends_on) const = 0;
   virtual void remove_round(uint32_t round) = 0;
 
-  // The checkpoint: the server's state after `round`, in place of the one before.
+  // The checkpoint: the server's state after `round`. Replaces the previous one.
   virtual void save(uint32_t round, const State& state) = 0;
   virtual std::optional<State> load() const = 0;
 };

@@ -35,8 +35,8 @@ class Transport {
  public:
   virtual ~Transport() = default;
 
-  // The clients that a round can be begun with, ascending, of those numbered below `clients`. May wait for
-  // some to come; none where the user stops.
+  // The clients that are ready for a round, ascending, of those numbered below `clients`. May wait for
+  // clients to connect; empty where the user stops.
   virtual std::vector<uint32_t> present(uint32_t /*round*/, uint32_t clients) {
     std::vector<uint32_t> all(clients);
     std::iota(all.begin(), all.end(), 0u);
@@ -44,8 +44,8 @@ class Transport {
   }
 
   // Hands the broadcast to the clients and calls `receive` for each upload as it arrives, from any
-  // thread but one at a time. Returns when every client has answered or is given up; a client that does
-  // not answer is no error. An exception from `receive` ends the round and is thrown again here.
+  // thread but one at a time. Returns when every client has answered or was given up; a client that does not
+  // answer is not an error. An exception from `receive` ends the round and is thrown again here.
   virtual void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                          const std::function<void(ClientResult)>& receive) = 0;
 

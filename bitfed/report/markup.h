@@ -10,7 +10,7 @@ namespace bitfed {
 // entities; bytes that are not UTF-8, and control characters that XML forbids, become U+FFFD.
 std::string escape_markup(std::string_view text);
 
-// Characters (code points) of a UTF-8 text: the length that aligned columns and labels go by.
+// Characters (code points) of a UTF-8 string: its length in aligned columns and labels.
 size_t character_count(std::string_view text);
 
 // At most `limit` characters, the last one an ellipsis where something was cut.

@@ -10,13 +10,13 @@
 namespace bitfed {
 namespace {
 
-// Also of "runs/one/" and ".".
+// The last part of the path, also for "runs/one/" and ".".
 std::string folder_name(const std::filesystem::path& folder) {
   const std::filesystem::path whole = (std::filesystem::absolute(folder) / "").lexically_normal();
   return whole.parent_path().filename().string();
 }
 
-// Collects from events.jsonl what a report shows; of several records of the same thing the last one.
+// Collects the clients and rounds of events.jsonl; of several records of the same one, the last.
 class EventLog {
  public:
   explicit EventLog(std::string source) : source_(std::move(source)) {}
@@ -47,7 +47,7 @@ class EventLog {
 
   void add(ClientFinished client) {
     const auto [place, is_new] = clients_.try_emplace({client.round, client.client}, client);
-    // A resumed run logs the uploads that it finds again. They come from where they first came from.
+    // A resumed run logs the uploads of its checkpoint a second time; their first record has their origin.
     if (!is_new && client.origin == Origin::kCheckpoint) client.origin = place->second.origin;
     place->second = client;
   }

@@ -24,8 +24,8 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, code);
 }
 
-// Removes what a run writes, and nothing else that may lie in the folder. The recipe goes last: as long as
-// anything of the old run is left, it says whose it is.
+// Removes the files of a run and nothing else that may lie in the folder. The recipe is removed last: while
+// files of the old run are left, it identifies them.
 void remove_run(const fs::path& folder) {
   std::error_code code;
   for (const char* name : {"summary.json", "model.safetensors", "report.html", "events.jsonl"}) {

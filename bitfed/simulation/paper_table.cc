@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kMostFigure = 1e12;
+constexpr double kMaxFigure = 1e12;
 
 template <typename Entry>
 std::vector<std::string> names_of(const std::vector<Entry>& entries) {
@@ -83,7 +83,7 @@ std::vector<PaperColumn> read_columns(const Config& definition) {
   return columns;
 }
 
-// A column can only be held against figures of the same kind that the paper has.
+// A column can only be compared with published figures of the same metric.
 void check_against(const Config& definition, const std::vector<PaperColumn>& columns) {
   const std::vector<Config> configs = definition.sections("column");
   for (size_t i = 0; i < columns.size(); ++i) {
@@ -101,10 +101,10 @@ void check_against(const Config& definition, const std::vector<PaperColumn>& col
 
 std::optional<PaperFigure> read_figure(const Config& paper, const PaperColumn& column) {
   if (!column.against.empty() || !paper.has(column.key)) return std::nullopt;
-  const std::vector<double> values = paper.numbers(column.key, {}, 0, kMostFigure);
+  const std::vector<double> values = paper.numbers(column.key, {}, 0, kMaxFigure);
   if (values.empty() || values.size() > 2) {
-    throw input_error("{}: found {} numbers, expected [mean] or [mean, deviation]", paper.where(column.key),
-                      values.size());
+    throw input_error("{}: found {} values, expected [mean] or [mean, standard deviation]",
+                      paper.where(column.key), values.size());
   }
   return PaperFigure{values[0], values.size() == 2 ? values[1] : 0};
 }

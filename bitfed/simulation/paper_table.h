@@ -14,23 +14,23 @@ namespace bitfed {
 
 struct PaperFigure {
   double mean = 0;
-  double deviation = 0;  // 0 where the paper gives none
+  double deviation = 0;  // standard deviation; 0 where the paper gives none
 };
 
 struct PaperColumn {
   std::string key;  // names the column within the file
   std::string name;
-  std::string method;  // empty in all columns: that of the row's recipe
+  std::string method;  // empty in all columns: the method of the row's recipe
   Metric metric;
   std::string
-      against;  // the key of the column whose published figures this one is held against; empty: its own
+      against;  // the key of the column whose published figures this one is compared with; empty: its own
 };
 
 struct PaperRow {
-  std::string name;                               // its parts set apart by '/': "mnist/Dir(0.1)"
+  std::string name;                               // its parts separated by '/': "mnist/Dir(0.1)"
   std::string recipe;                             // a file, relative to the folder of recipes
   std::vector<std::string> set;                   // overrides of it, key=value
-  std::vector<std::optional<PaperFigure>> paper;  // one a column
+  std::vector<std::optional<PaperFigure>> paper;  // one per column
 };
 
 // A table of a paper as data: what it published, and which federations give the same cells here. Its
@@ -54,8 +54,8 @@ struct PaperTable {
 // The tables that the folders' papers/ hold, sorted by name; of several with one name the first counts.
 std::vector<std::string> paper_table_names(std::span<const std::filesystem::path> folders);
 
-// Reads "fedtmos:table1" from the first folder that has it. A table that is not there, or not what it should
-// be: an input_error.
+// Reads "fedtmos:table1" from the first folder that has it. A missing or malformed table is an
+// input_error.
 PaperTable load_paper_table(const std::string& name, std::span<const std::filesystem::path> folders);
 
 // `text` is the file's content, `file` its name for errors.

@@ -13,9 +13,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kMost = INT32_MAX;
+constexpr int64_t kMax = INT32_MAX;
 
-// Runs `action`; its errors are told with the row they came from.
+// Runs `action`; adds the row to its errors.
 template <typename Action>
 auto in_row(const PaperTable& table, const ReproductionCell& cell, Action action) {
   try {
@@ -40,8 +40,8 @@ Config recipe_of(const PaperTable& table, const ReproductionOptions& options, co
 
 int64_t clauses_of(const Config& model) {
   int64_t sum = 0;
-  for (const Config& member : model.sections("member")) sum += member.integer("clauses", 100, 1, kMost);
-  return sum > 0 ? sum : model.integer("clauses", 100, 1, kMost);
+  for (const Config& member : model.sections("member")) sum += member.integer("clauses", 100, 1, kMax);
+  return sum > 0 ? sum : model.integer("clauses", 100, 1, kMax);
 }
 
 // "Dir(0.1), 10 clients" -> "dir0.1-10-clients".
@@ -57,21 +57,21 @@ std::string for_a_folder(const std::string& text) {
   return name;
 }
 
-// Reads of the recipe only what names the folder and tells the cost: checking the rest needs the data.
+// Reads only the keys that decide the folder's name and the cost: checking the rest needs the data.
 void look_into_recipe(const PaperTable& table, const ReproductionOptions& options, ReproductionCell* cell) {
   const Config recipe = recipe_of(table, options, *cell);
   const std::string digest = sha256_hex(recipe.given()).substr(0, 8);
   cell->method = recipe.section("method").required_string("name");
   const Config data = recipe.section("data");
   cell->dataset = data.text("name", "");
-  const int64_t epochs = recipe.section("client").integer("epochs", 30, 1, kMost);
+  const int64_t epochs = recipe.section("client").integer("epochs", 30, 1, kMax);
   const std::string dataset =
       cell->dataset.empty() ? fs::path(data.required_string("file")).stem().string() : cell->dataset;
   const std::string partition = describe(read_partition(data.section("partition")));
   cell->folder = options.cells / for_a_folder(fmt::format("{}-{}-seed-{}-{}-epochs-{}-{}", dataset, partition,
                                                           cell->seed, epochs, cell->method, digest));
   const auto clauses = static_cast<double>(clauses_of(recipe.section("model")));
-  const auto passes = static_cast<double>(epochs * recipe.integer("rounds", 1, 1, kMost));
+  const auto passes = static_cast<double>(epochs * recipe.integer("rounds", 1, 1, kMax));
   // Fusing and evaluating take about as long as one pass.
   cell->cost = clauses * (cell->reuse.empty() ? passes + 1 : 1);
   cell->kind = table.rows[cell->row].recipe + (cell->reuse.empty() ? "" : ", clients reused");

@@ -34,7 +34,8 @@ std::vector<int64_t> seeds_of(const PaperTable& table, const ReproductionOptions
 // input_error that names the row.
 std::vector<ReproductionCell> plan_cells(const PaperTable& table, const ReproductionOptions& options);
 
-// Runs the cell or goes on with it. `experiment` says how; its folder and what to do with it are set here.
+// Runs or resumes the cell with the options of `experiment`, except for folder, reuse and what to do with an
+// existing run, which are set here.
 ExperimentResult run_cell(const PaperTable& table, const ReproductionOptions& options,
                           const ReproductionCell& cell, ExperimentOptions experiment,
                           const EventSink& events);

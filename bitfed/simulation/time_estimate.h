@@ -6,15 +6,15 @@
 
 namespace bitfed {
 
-// How long work of several kinds will still take, from how long the finished pieces took. Costs are in any
-// unit that is the same for all; a kind that was measured has a rate of its own, the others that of all.
+// Estimates how long work of several kinds will still take, from the time that finished pieces took. Costs
+// are in any common unit; a kind that was measured has its own rate, the others get the rate of all together.
 class TimeEstimate {
  public:
   void plan(const std::string& kind, double cost);
   void finish(const std::string& kind, double cost, double seconds);
-  void skip(const std::string& kind, double cost);  // planned, and found done: says nothing of the rate
+  void skip(const std::string& kind, double cost);  // planned, but done already: does not change the rate
 
-  // Nothing where nothing was measured yet.
+  // Empty where nothing was measured yet.
   std::optional<double> seconds_left() const;
 
  private:

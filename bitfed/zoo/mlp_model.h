@@ -9,7 +9,7 @@
 #include "bitfed/nn/mlp/mlp.h"
 #include "bitfed/zoo/architectures/mlp.h"
 #include "bitfed/zoo/mlp_predictor.h"
-#include "bitfed/zoo/network_tensors.h"
+#include "bitfed/zoo/network/network_tensors.h"
 
 namespace bitfed {
 

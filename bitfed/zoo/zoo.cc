@@ -4,7 +4,7 @@
 #include "bitfed/tsetlin/tsetlin_model.h"
 #include "bitfed/zoo/architectures/architectures.h"
 #include "bitfed/zoo/mlp_model.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 
 namespace bitfed {
 

@@ -30,7 +30,7 @@ cat >"$work/flags" <<END
 -isystem $googletest/googletest/include -isystem $googletest/googlemock/include
 -I$googletest/googletest -I$googletest/googlemock
 END
-sources=("$source_dir"/bitfed/{bits,bits/isa,model,tsetlin,tsetlin/machine,zoo}/*.cc "$source_dir"/bitfed/nn/*{,/isa}/*.cc
+sources=("$source_dir"/bitfed/{bits,bits/isa,model,tsetlin,tsetlin/machine,zoo,zoo/network,zoo/architectures}/*.cc "$source_dir"/bitfed/nn/*{,/isa}/*.cc
   "$source_dir"/bitfed/base/{byte_io,hash/digest,names,hash/random,thread_pool}.cc
   "$source_dir"/bitfed/data/{booleanize/booleanizer,booleanize/booleanizers,dataset,samples}.cc
   "$source_dir"/bitfed/edge/c_api.cc

@@ -72,7 +72,7 @@ expect '^tiny:table1  A tiny table (3 rows, 2 seeds)$' out
 
 echo "-- the whole table"
 "${run[@]}" tiny:table1 --out whole >out 2>err
-expect "rows passed over: data set 'svhn' is not on this machine; .*fetch" err
+expect "rows skipped: data set 'svhn' is not on this machine; .*fetch" err
 expect 'run 1/8, mnist/4, seed 0, fedtm-bank' err
 expect 'left for the table' err
 expect '^mnist/2: FedTMOS .*(paper 100.50 ± 0.25)' err

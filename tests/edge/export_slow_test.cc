@@ -15,7 +15,7 @@
 #include "bitfed/edge/onnx/export_onnx.h"
 #include "bitfed/nn/products/sign_bits.h"
 #include "bitfed/simulation/experiment.h"
-#include "bitfed/zoo/network_predictor.h"
+#include "bitfed/zoo/network/network_predictor.h"
 #include "bitfed/zoo/zoo.h"
 #include "tests/edge/exported_c.h"
 #include "tests/edge/some_models.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bitfed/zoo/mlp_model.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 #include "tests/tsetlin/naive_scores.h"
 
 namespace bitfed {

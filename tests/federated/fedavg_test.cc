@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "bitfed/zoo/network_model.h"
-#include "bitfed/zoo/network_recipe.h"
+#include "bitfed/zoo/network/network_model.h"
+#include "bitfed/zoo/network/network_recipe.h"
 #include "tests/base/error_text.h"
 #include "tests/federated/dark_and_light.h"
 #include "tests/federated/hand_made.h"

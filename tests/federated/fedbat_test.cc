@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "bitfed/federated/arithmetic/binarised_update.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 #include "tests/base/error_text.h"
 #include "tests/federated/dark_and_light.h"
 #include "tests/federated/hand_made.h"

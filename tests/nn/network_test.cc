@@ -6,13 +6,13 @@
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
+#include "bitfed/nn/convolution/convolution.h"
 #include "bitfed/nn/layers/average_pool.h"
 #include "bitfed/nn/layers/biased_activation.h"
-#include "bitfed/nn/layers/convolution.h"
 #include "bitfed/nn/layers/dense.h"
 #include "bitfed/nn/layers/dropout.h"
 #include "bitfed/nn/layers/max_pool.h"
-#include "bitfed/nn/layers/pooled_norm.h"
+#include "bitfed/nn/norm/pooled_norm.h"
 
 namespace bitfed {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bitfed/nn/layers/convolution_geometry.h"
+#include "bitfed/nn/convolution/convolution_geometry.h"
 
 namespace bitfed::plain {
 

@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include "bitfed/bits/kernels.h"
+#include "bitfed/nn/convolution/convolution.h"
 #include "bitfed/nn/layers/activation_layer.h"
 #include "bitfed/nn/layers/average_pool.h"
-#include "bitfed/nn/layers/batch_norm.h"
 #include "bitfed/nn/layers/border.h"
-#include "bitfed/nn/layers/convolution.h"
 #include "bitfed/nn/layers/dense.h"
 #include "bitfed/nn/layers/network.h"
+#include "bitfed/nn/norm/batch_norm.h"
 #include "tests/nn/layer_gradients.h"
 #include "tests/nn/plain_layers.h"
 

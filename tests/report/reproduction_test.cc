@@ -75,7 +75,7 @@ TEST(Reproduction, TextForATerminal) {
       "data/split             paper          ours  difference            ours  difference\n"
       "mnist/Dir(0.1)  96.60 ± 1.85  98.20 ± 0.28       +1.60  94.00 ± 0.82 ▼       -2.60\n\n"
       "Mean ± standard deviation of 3 seeds, in %. ▼: worse than the paper's mean by more than the paper's "
-      "deviation. –: not run. bank is held against the paper's FedTMOS.\n"
+      "standard deviation. –: not run. bank is compared with the paper's FedTMOS.\n"
       "- A note\n");
 }
 

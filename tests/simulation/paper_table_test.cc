@@ -115,7 +115,7 @@ TEST(PaperTable, SaysWhatIsWrong) {
   EXPECT_THAT(fault("{ fedtmos = [92] }", "{ fedtmoz = [92] }"),
               HasSubstr("row.1.paper.fedtmoz: unknown key"));
   EXPECT_THAT(fault("{ fedtmos = [92] }", "{ fedtmos = [1, 2, 3] }"),
-              HasSubstr("found 3 numbers, expected [mean] or [mean, deviation]"));
+              HasSubstr("found 3 values, expected [mean] or [mean, standard deviation]"));
   EXPECT_THAT(fault("{ fedtmos = [92] }", "{ fedtmos = ['92'] }"),
               HasSubstr("row.1.paper.fedtmos: found the string '92', expected an array of numbers"));
   EXPECT_THAT(fault("data.partition.alpha=0.05", "data.partition.alpha"),

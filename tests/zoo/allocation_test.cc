@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "bitfed/zoo/network_builder.h"
-#include "bitfed/zoo/network_recipe.h"
+#include "bitfed/zoo/network/network_builder.h"
+#include "bitfed/zoo/network/network_recipe.h"
 #include "tests/base/counted_allocations.h"
 
 namespace bitfed {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "bitfed/bits/kernels.h"
-#include "bitfed/zoo/network_model.h"
-#include "bitfed/zoo/network_recipe.h"
+#include "bitfed/zoo/network/network_model.h"
+#include "bitfed/zoo/network/network_recipe.h"
 #include "bitfed/zoo/zoo.h"
 #include "tests/base/error_text.h"
 

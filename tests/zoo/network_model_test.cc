@@ -1,11 +1,11 @@
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "bitfed/zoo/network_recipe.h"
+#include "bitfed/zoo/network/network_recipe.h"
 #include "bitfed/zoo/zoo.h"
 #include "tests/base/error_text.h"
 

@@ -1,9 +1,9 @@
-#include "bitfed/zoo/packed_builder.h"
+#include "bitfed/zoo/network/packed_builder.h"
 
 #include <gtest/gtest.h>
 
 #include "bitfed/bits/kernels.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 
 namespace bitfed {
 namespace {

@@ -6,7 +6,7 @@
 #include "bitfed/tsetlin/tsetlin_model.h"
 #include "bitfed/zoo/mlp_model.h"
 #include "bitfed/zoo/model_file.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 
 namespace bitfed {
 

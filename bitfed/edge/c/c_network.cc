@@ -12,7 +12,7 @@
 #include "bitfed/edge/c/c_network_functions.h"
 #include "bitfed/edge/c/c_pooled_blocks.h"
 #include "bitfed/edge/c/c_text.h"
-#include "bitfed/nn/layers/folded_norm.h"
+#include "bitfed/nn/norm/folded_norm.h"
 
 namespace bitfed {
 namespace {

@@ -5,7 +5,7 @@
 #include "bitfed/edge/onnx/onnx_graph.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
 #include "bitfed/zoo/mlp_model.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 
 namespace bitfed {
 

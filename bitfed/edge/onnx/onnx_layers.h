@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "bitfed/edge/onnx/onnx_graph.h"
-#include "bitfed/nn/layers/convolution_geometry.h"
+#include "bitfed/nn/convolution/convolution_geometry.h"
 #include "bitfed/nn/layers/dense.h"
-#include "bitfed/nn/layers/folded_norm.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/nn/norm/folded_norm.h"
+#include "bitfed/zoo/network/network_model.h"
 
 namespace bitfed {
 

@@ -9,7 +9,7 @@
 
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/network/network_method.h"
-#include "bitfed/zoo/network_recipe.h"
+#include "bitfed/zoo/network/network_recipe.h"
 
 namespace bitfed {
 

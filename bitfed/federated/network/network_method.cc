@@ -1,5 +1,5 @@
 #include "bitfed/federated/network/network_method.h"
-#include "bitfed/zoo/network_recipe.h"
+#include "bitfed/zoo/network/network_recipe.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "bitfed/federated/method.h"
-#include "bitfed/zoo/network_model.h"
-#include "bitfed/zoo/trainer.h"
+#include "bitfed/zoo/network/network_model.h"
+#include "bitfed/zoo/network/trainer.h"
 
 namespace bitfed {
 

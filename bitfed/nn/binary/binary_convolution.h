@@ -1,7 +1,7 @@
 #pragma once
 
 #include "bitfed/nn/binary/sign_filters.h"
-#include "bitfed/nn/layers/convolution.h"
+#include "bitfed/nn/convolution/convolution.h"
 #include "bitfed/nn/products/sign_products.h"
 #include "bitfed/nn/rotated/rotated_weights.h"
 

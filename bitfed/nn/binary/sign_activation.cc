@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "bitfed/nn/kernels/binary_kernels.h"
-#include "bitfed/nn/layers/norm_parameters.h"
+#include "bitfed/nn/norm/norm_parameters.h"
 
 namespace bitfed {
 namespace {

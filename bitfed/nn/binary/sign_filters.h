@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "bitfed/bits/bit_matrix.h"
+#include "bitfed/nn/convolution/convolution_geometry.h"
 #include "bitfed/nn/kernels/binary_kernels.h"
-#include "bitfed/nn/layers/convolution_geometry.h"
 
 namespace bitfed {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "bitfed/nn/layers/folded_norm.h"
+#include "bitfed/nn/norm/folded_norm.h"
 
 namespace bitfed {
 

@@ -6,7 +6,7 @@
 
 #include "bitfed/nn/binary/sign_filters.h"
 #include "bitfed/nn/kernels/matrix.h"
-#include "bitfed/nn/layers/folded_norm.h"
+#include "bitfed/nn/norm/folded_norm.h"
 
 namespace bitfed {
 

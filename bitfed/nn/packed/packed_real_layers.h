@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "bitfed/nn/layers/convolution_geometry.h"
-#include "bitfed/nn/layers/folded_norm.h"
+#include "bitfed/nn/convolution/convolution_geometry.h"
 #include "bitfed/nn/layers/images.h"
+#include "bitfed/nn/norm/folded_norm.h"
 #include "bitfed/nn/packed/packed_layer.h"
 
 namespace bitfed {

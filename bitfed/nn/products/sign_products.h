@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "bitfed/nn/layers/convolution_geometry.h"
+#include "bitfed/nn/convolution/convolution_geometry.h"
 
 namespace bitfed {
 

@@ -11,7 +11,7 @@ namespace bitfed {
 
 struct Series {
   std::string name;
-  std::vector<Point> points;  // ascending x; a y that is not finite was not measured and is passed over
+  std::vector<Point> points;  // ascending x; a y that is not finite was not measured and is skipped
 };
 
 struct LineChart {
@@ -35,13 +35,13 @@ std::string bar_chart(const std::string& title, const std::vector<Bar>& bars, do
 
 struct RangeMark {
   double mean = 0;
-  double deviation = 0;  // whiskers to both sides; 0: none
+  double deviation = 0;  // standard deviation: whiskers to both sides; 0: none
 };
 
 struct RangeSeries {
   std::string name;
-  bool is_reference = false;                    // what the others are held against: drawn muted
-  std::vector<std::optional<RangeMark>> marks;  // one a row; nothing: not measured
+  bool is_reference = false;                    // what the others are compared with: drawn muted
+  std::vector<std::optional<RangeMark>> marks;  // one per row; empty: not measured
 };
 
 struct RangeChart {
@@ -64,7 +64,7 @@ struct HeatMap {
   std::string column_axis;
   std::vector<std::string> row_names;
   std::vector<std::string> column_names;
-  std::vector<std::vector<uint64_t>> values;  // a row each, as wide as column_names
+  std::vector<std::vector<uint64_t>> values;  // one vector per row, as long as column_names
   std::vector<std::vector<double>> shades;    // the same shape, in [0, 1]
   std::vector<uint64_t> column_totals;        // bars above the columns; empty: none
   bool is_confusion = false;                  // what lies off the diagonal takes the contrast colour

@@ -37,7 +37,7 @@ struct ClauseView {
   bool must_be_zero(size_t bit) const;
 };
 
-// The number of classes that the members speak of.
+// The number of classes of the members.
 size_t class_count(const std::vector<TsetlinMember>& members);
 
 // The clauses that vote most for the class, over all members: not empty, positive weight, the largest
@@ -50,7 +50,7 @@ std::vector<ClauseView> strongest_clauses(const std::vector<TsetlinMember>& memb
 // `literal_limit` literals comes "… (12 more)".
 std::string clause_text(const ClauseView& clause, size_t literal_limit = 24);
 
-// For every class its name, then its strongest clauses, indented, one a line.
+// For every class its name, then its strongest clauses, indented, one per line.
 std::vector<std::string> strongest_clauses_text(const std::vector<TsetlinMember>& members,
                                                 const std::vector<std::string>& class_names, size_t per_class,
                                                 size_t literal_limit = 24);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kCharacter = 6.8;
 constexpr size_t kLongestName = 18;
-constexpr size_t kMostLargeCells = 12;  // a side with more gets smaller ones
+constexpr size_t kMaxLargeCells = 12;  // a side with more gets smaller ones
 constexpr double kTotalsHeight = 44;
 constexpr double kSmallestRoomForText = 24;
 constexpr double kTilt = 40 * 3.14159265358979 / 180;
@@ -27,7 +27,7 @@ double longest(const std::vector<std::string>& names) {
 }
 
 double cell_size(size_t count, double large, double room, double least) {
-  if (count <= kMostLargeCells) return large;
+  if (count <= kMaxLargeCells) return large;
   return std::clamp(room / static_cast<double>(count), least, large);
 }
 
@@ -43,7 +43,7 @@ bool is_number(const std::string& name) {
   return name.find_first_not_of("0123456789") == std::string::npos;
 }
 
-// Numbers that do not fit are passed over; words are tilted first.
+// Numbers that do not fit are left out; words are tilted first.
 bool must_tilt(const std::vector<std::string>& names, double cell) {
   return longest(names) * kCharacter > cell && !std::all_of(names.begin(), names.end(), is_number);
 }
@@ -168,7 +168,7 @@ std::string heat_map(const HeatMap& map) {
 }
 
 bool is_wide_heat_map(size_t columns) {
-  return columns > kMostLargeCells;
+  return columns > kMaxLargeCells;
 }
 
 }  // namespace bitfed

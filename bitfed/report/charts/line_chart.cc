@@ -18,7 +18,7 @@ constexpr double kWidth = 480;
 constexpr Box kPlot{50, 14, 414, 236};
 constexpr double kLegendTop = 304;
 constexpr double kLegendRow = 20;
-constexpr size_t kMostMarkers = 30;  // more would hide the line
+constexpr size_t kMaxMarkers = 30;  // more would hide the line
 
 struct Range {
   double low = std::numeric_limits<double>::infinity();
@@ -107,7 +107,7 @@ class Canvas {
     std::vector<Point> placed;
     for (const Point& point : measured) placed.push_back(place(point));
     if (placed.size() > 1) svg_.polyline(placed, paint, style);
-    if (placed.size() <= kMostMarkers) {
+    if (placed.size() <= kMaxMarkers) {
       for (size_t i = 0; i < placed.size(); ++i) {
         svg_.circle(placed[i], 3.25, paint,
                     fmt::format("{}, {} {}: {}", series.name, chart_.x_name, exact_number(measured[i].x),

@@ -26,8 +26,8 @@ inline constexpr Paint kContrast{"contrast", "#d55e00", "#f08a4b"};
 inline constexpr Paint kOnAccent{"on-accent", "#ffffff", "#0b1620"};
 inline constexpr Paint kOnMiddle{"on-middle", "#101418", "#101418"};
 
-// The colours of lines, after Okabe and Ito ("Color universal design", 2008): told apart with every kind
-// of colour vision. From the seventh on they repeat; dashes tell those apart.
+// The colours of lines, after Okabe and Ito ("Color universal design", 2008): distinguishable with every kind
+// of colour vision. From the seventh on they repeat, with dashes.
 Paint series_paint(size_t index);
 std::string_view series_dash(size_t index);
 

@@ -11,8 +11,8 @@
 namespace bitfed {
 namespace {
 
-// More columns than this cannot be told apart, and a page of a million cells cannot be opened.
-constexpr size_t kMostClients = 300;
+// More columns than this cannot be distinguished, and a page of a million cells cannot be opened.
+constexpr size_t kMaxClients = 300;
 
 std::vector<std::string> names_for(const std::vector<std::string>& known, size_t count) {
   std::vector<std::string> names(known.begin(),
@@ -21,7 +21,7 @@ std::vector<std::string> names_for(const std::vector<std::string>& known, size_t
   return names;
 }
 
-// Square roots, so that the few samples of a rare class can still be seen beside thousands.
+// Square roots, so that the few samples of a rare class can still be seen next to thousands.
 double shade_of(uint64_t value, uint64_t most) {
   return most == 0 ? 0 : std::sqrt(static_cast<double>(value) / static_cast<double>(most));
 }
@@ -37,7 +37,7 @@ size_t widest_row(const std::vector<std::vector<uint32_t>>& counts) {
 std::string partition_picture(const std::vector<std::vector<uint32_t>>& counts,
                               const std::vector<std::string>& class_names, const std::string& title,
                               const std::vector<std::string>& people) {
-  const size_t clients = std::min(counts.size(), kMostClients);
+  const size_t clients = std::min(counts.size(), kMaxClients);
   const size_t classes = std::max(widest_row(counts), class_names.size());
   HeatMap map;
   map.title = title;

@@ -44,11 +44,11 @@ struct LineStyle {
 // A coordinate: at most two decimals, no trailing zeros.
 std::string svg_number(double value);
 
-// Writes one picture, shape by shape. All texts are escaped here; the result is well-formed XML that
+// Writes one picture, shape by shape. All strings are escaped here; the result is well-formed XML that
 // stands alone (on white) as well as inside a page.
 class SvgWriter {
  public:
-  // `title` is what a screen reader says.
+  // `title` is for screen readers.
   SvgWriter(double width, double height, std::string_view title);
 
   void rectangle(const Box& box, const Paint& fill, const ShapeStyle& style = {});

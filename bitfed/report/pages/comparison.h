@@ -11,7 +11,7 @@ namespace bitfed {
 
 enum class Better { kHigher, kLower };
 
-// One column of the table that sets runs side by side.
+// One column of the table that compares runs.
 struct ComparedQuantity {
   std::string name;
   std::string unit;  // of the exact value: "bytes", "seconds", "" for a fraction
@@ -24,13 +24,14 @@ struct ComparedQuantity {
 // All columns, in order.
 const std::vector<ComparedQuantity>& compared_quantities();
 
-// Those to show of these runs.
+// The columns to show for these runs: rare ones only where a run has them.
 std::vector<ComparedQuantity> compared_quantities(const std::vector<RunFolder>& runs);
 
-// The runs that are best in this quantity, in order: several where they share it, none where no run has it.
+// The indices of the runs with the best value, ascending: several where they share it, none where no run has
+// one.
 std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity);
 
-// What to call each run: its name; with its method or, failing that, its folder where several share the name.
+// A label for each run: its name; where several share the name, with its method or else its folder.
 std::vector<std::string> run_labels(const std::vector<RunFolder>& runs);
 
 // The comparison as lines with aligned columns, for a terminal.

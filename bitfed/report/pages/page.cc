@@ -9,7 +9,7 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kMostOpenRuns = 3;  // of more than these the details start folded
+constexpr size_t kMaxOpenRuns = 3;  // with more runs their details start folded
 
 std::string fact(const std::string& text) {
   return text.empty() ? "" : fmt::format("<span>{}</span>", escape_markup(text));
@@ -35,7 +35,7 @@ std::string column(const std::string& upper, const std::string& lower) {
   return fmt::format("<div class=\"column\">{}{}</div>\n", upper, lower);
 }
 
-// `first` stands above the notes, beside the costs.
+// `first` stands above the notes, next to the costs.
 std::string cards_of(const RunFolder& run, const std::string& first) {
   size_t halves = 0;
   std::string html;
@@ -63,7 +63,7 @@ std::string several(const std::vector<RunFolder>& runs) {
                       chart_card("Upload, all clients and rounds", upload_chart(runs)));
   const std::vector<std::string> labels = run_labels(runs);
   for (size_t i = 0; i < runs.size(); ++i)
-    html += section(runs[i], i, labels[i], runs.size() <= kMostOpenRuns);
+    html += section(runs[i], i, labels[i], runs.size() <= kMaxOpenRuns);
   return html;
 }
 

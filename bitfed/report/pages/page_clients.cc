@@ -48,7 +48,7 @@ struct LargestTotals {
   double seconds = 0;
 };
 
-// The number, and behind it how much of the largest one it is.
+// The value, in front of a bar for its fraction of the largest one.
 std::string part_cell(double value, double largest, const std::string& html) {
   const double part = largest > 0 ? 100 * value / largest : 0;
   return fmt::format("<td class=\"part\" style=\"--part:{:.1f}%\">{}</td>", part, html);

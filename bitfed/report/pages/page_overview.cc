@@ -40,9 +40,9 @@ std::vector<Figure> figures_of_one(const RunSummary& summary) {
       {"Accuracy", fraction_html(summary.accuracy),
        validation ? note("{} on validation data", validation, percent) : "on test data"},
       {"Upload per client", bytes_html(as_number(summary.upload_bytes_per_client)),
-       note("a round; {} in all", as_number(summary.total_upload_bytes), human_bytes)},
+       note("per round; {} in all", as_number(summary.total_upload_bytes), human_bytes)},
       {"Model size", bytes_html(as_number(summary.model_bytes)),
-       note("{} bit operations a prediction", as_number(summary.binary_ops), human_count)},
+       note("{} bit operations per prediction", as_number(summary.binary_ops), human_count)},
       {"Time", seconds_html(summary.wall_seconds),
        note("training, summed: {}", summary.train_seconds, human_seconds)},
   };
@@ -121,7 +121,7 @@ Bar accuracy_bar(const std::string& label, double accuracy, size_t colour) {
   return {label, accuracy, percent(accuracy), fmt::format("{}: {}", label, exact_number(accuracy)), colour};
 }
 
-// Of one run, what its accuracy is to be held against.
+// The accuracies of one run, for comparison with each other.
 std::vector<Bar> bars_of_one(const RunSummary& summary) {
   std::vector<Bar> bars;
   if (summary.accuracy) bars.push_back(accuracy_bar("Test data", *summary.accuracy, 0));

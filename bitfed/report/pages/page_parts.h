@@ -49,7 +49,7 @@ std::string comparison_table(const std::vector<RunFolder>& runs);
 // Accuracy over rounds, or bars where no run has two rounds to join.
 std::string accuracy_chart(const std::vector<RunFolder>& runs);
 
-// What the runs uploaded in all, as bars; "" where no run says.
+// The total uploads of the runs, as bars; "" where no run has one.
 std::string upload_chart(const std::vector<RunFolder>& runs);
 
 // The cards of one run; "" where it has nothing to show in one.
@@ -62,8 +62,8 @@ std::string clauses_card(const RunFolder& run);
 std::string radio_card(const RunFolder& run);
 std::string recipe_card(const RunFolder& run);
 
-// Of a run whose clients keep models of their own: for whom that helps, everyone's figures, and some of them
-// beside the classes that they hold.
+// For a run whose clients keep models of their own: which clients gain, the accuracies of all, and some
+// clients with the classes that they hold.
 std::string gains_card(const RunFolder& run);
 std::string people_card(const RunFolder& run);
 std::string chosen_card(const RunFolder& run);

@@ -11,7 +11,7 @@
 namespace bitfed {
 namespace {
 
-constexpr size_t kMostRows = 60;  // of the picture of all: half of them from either end
+constexpr size_t kMaxRows = 60;  // of the picture of all clients: half of them from each end
 
 // "For 21 of 30 people the own model is the better one, for 8 the global model; for 1 both are the same."
 std::string gains_text(const RunSummary& summary, const std::vector<ClientAccuracy>& clients) {
@@ -25,7 +25,7 @@ std::string gains_text(const RunSummary& summary, const std::vector<ClientAccura
                                  count([](double gain) { return gain < 0; }));
   if (same > 0) text += fmt::format("; for {} both are the same", same);
   const bool are_people = clients.front().name.has_value();
-  text += fmt::format(". Judged on {}; at the right the difference in percentage points.",
+  text += fmt::format(". Evaluated on {}; at the right the difference in percentage points.",
                       are_people ? "each person's own test rows" : "the same test data");
   return text;
 }
@@ -66,9 +66,9 @@ std::string gains_card(const RunFolder& run) {
   std::vector<ClientAccuracy> clients = by_gain(run.summary.client_results);
   if (clients.empty()) return "";
   std::string text = gains_text(run.summary, clients);
-  if (clients.size() > kMostRows) {
-    text += fmt::format(" Shown are the {0} who gain most and the {0} who gain least.", kMostRows / 2);
-    clients.erase(clients.begin() + kMostRows / 2, clients.end() - kMostRows / 2);
+  if (clients.size() > kMaxRows) {
+    text += fmt::format(" Shown are the {0} who gain most and the {0} who gain least.", kMaxRows / 2);
+    clients.erase(clients.begin() + kMaxRows / 2, clients.end() - kMaxRows / 2);
   }
   return card("Who gains from a model of their own",
               fmt::format("<p>{}</p><div class=\"picture chart\">{}</div>", text, gains_picture(clients)));

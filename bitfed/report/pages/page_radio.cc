@@ -6,7 +6,7 @@
 namespace bitfed {
 namespace {
 
-constexpr uint64_t kLargestUpload = 1'000'000;  // bytes; no one sends more over such a radio
+constexpr uint64_t kLargestUpload = 1'000'000;  // bytes; larger ones are not for such a radio
 
 std::string radio_row(std::string_view css_class, const std::string& name, double upload, double download,
                       std::string (*html)(std::optional<double>)) {
@@ -14,7 +14,7 @@ std::string radio_row(std::string_view css_class, const std::string& name, doubl
                      name, html(upload), html(download));
 }
 
-// The messages of so many rounds: their size, and what they take at each rate.
+// The messages of `rounds` rounds: their size, and the time that they take at each rate.
 std::string radio_rows(const RunSummary& summary, const std::string& title, double rounds) {
   std::string rows = radio_row("size", title, rounds * static_cast<double>(*summary.upload_bytes_per_client),
                                rounds * static_cast<double>(*summary.download_bytes_per_client), bytes_html);
@@ -32,7 +32,7 @@ std::string radio_card(const RunFolder& run) {
   const RunSummary& s = run.summary;
   if (s.airtime.empty() || !s.upload_bytes_per_client || !s.download_bytes_per_client) return "";
   if (*s.upload_bytes_per_client >= kLargestUpload) return "";
-  std::string rows = radio_rows(s, "A round", 1);
+  std::string rows = radio_rows(s, "One round", 1);
   if (const uint64_t rounds = s.rounds.value_or(1); rounds > 1)
     rows += radio_rows(s, fmt::format("All {} rounds", rounds), static_cast<double>(rounds));
   return card("Over a slow radio",

@@ -13,7 +13,7 @@ namespace bitfed {
 namespace {
 
 constexpr size_t kClausesPerClass = 3;
-constexpr size_t kManyClasses = 20;  // from here on one clause a class: the page must stay a page
+constexpr size_t kManyClasses = 20;  // from here on one clause per class, to keep the page short
 
 std::string picture(const std::string& svg) {
   return fmt::format("<div class=\"picture\">{}</div>", svg);
@@ -49,16 +49,16 @@ std::string card(std::string_view heading, std::string_view body, bool is_wide) 
 
 std::string costs_card(const RunFolder& run) {
   const RunSummary& s = run.summary;
-  std::string rows = cost_row("Upload, a client and round", s.upload_bytes_per_client, bytes_html);
-  rows += cost_row("The same for all classes, not coded", s.upload_bytes_raw, bytes_html);
-  rows += cost_row("Download, a client and round", s.download_bytes_per_client, bytes_html);
+  std::string rows = cost_row("Upload per client and round", s.upload_bytes_per_client, bytes_html);
+  rows += cost_row("Upload for all classes, not coded", s.upload_bytes_raw, bytes_html);
+  rows += cost_row("Download per client and round", s.download_bytes_per_client, bytes_html);
   rows += cost_row("Upload, all clients and rounds", s.total_upload_bytes, bytes_html);
   rows += cost_row("Model as deployed", s.model_bytes, bytes_html);
-  rows += cost_row("Bit operations, a prediction", s.binary_ops, count_html);
-  rows += cost_row("Floating-point operations, a prediction", s.flops, count_html);
+  rows += cost_row("Bit operations per prediction", s.binary_ops, count_html);
+  rows += cost_row("Floating-point operations per prediction", s.flops, count_html);
   rows += cost_row("Model, as the FedBNN paper counts", s.model_bytes_paper, bytes_html);
   rows += cost_row("Operations, as the FedBNN paper counts", s.flops_paper, count_html);
-  rows += cost_row("Training samples a second", s.train_samples_per_second, count_html);
+  rows += cost_row("Training samples per second", s.train_samples_per_second, count_html);
   rows += cost_row("Wall time", s.wall_seconds, seconds_html);
   rows += cost_row("Peak memory", s.peak_rss_bytes, bytes_html);
   const std::string bars = time_bars(s);

@@ -21,7 +21,7 @@ constexpr double kNumbers = 50;
 constexpr double kCharacter = 5.9;  // the width of one, about, at the size of the labels
 constexpr double kTextSize = 11;
 constexpr size_t kLongestLabel = 19;
-constexpr size_t kMostClasses = 24;  // more would make the picture longer than a page
+constexpr size_t kMaxClasses = 24;  // more would make the picture longer than a page
 
 struct MiniBar {
   std::string label;
@@ -41,7 +41,7 @@ std::vector<MiniBar> class_bars(const ClientPicture& picture) {
   const auto& counts = picture.class_counts;
   const uint64_t total = std::accumulate(counts.begin(), counts.end(), uint64_t{0});
   std::vector<MiniBar> bars;
-  for (size_t i = 0; i < std::min(counts.size(), kMostClasses); ++i) {
+  for (size_t i = 0; i < std::min(counts.size(), kMaxClasses); ++i) {
     const std::string name =
         i < picture.class_names.size() ? picture.class_names[i] : fmt::format("class {}", i);
     const double part = static_cast<double>(counts[i]) / std::max(1.0, static_cast<double>(picture.full));

@@ -8,8 +8,8 @@
 
 namespace bitfed {
 
-// A row a client (SVG): the accuracy of the global model and of its own, joined by a line, and the difference
-// in percentage points. `clients` in the order of the rows, all with both accuracies.
+// A row per client (SVG): the accuracy of the global model and of its own, joined by a line, and the
+// difference in percentage points. `clients` in the order of the rows, all with both accuracies.
 std::string gains_picture(const std::vector<ClientAccuracy>& clients);
 
 // One client (SVG): its two accuracies as bars, and below them its training samples of each class, of which

@@ -34,7 +34,7 @@ bool units_differ(const ReproducedTable& table) {
   });
 }
 
-// The texts of a cell: paper, ours, difference; those that its column has.
+// The strings of a cell, as far as its column has them: paper, ours, difference.
 void append_cell(const ReproducedTable& table, const ReproducedRow& row, size_t column,
                  std::vector<std::string>* texts) {
   const ReproducedCell& cell = row.cells[column];
@@ -50,13 +50,13 @@ bool has_mark(const ReproducedTable& table, const std::vector<size_t>& rows, siz
   });
 }
 
-// What the differences of columns that are not the paper's are to.
+// Which published column is compared with a column that the paper does not have.
 std::string against_text(const ReproducedTable& table) {
   std::string text;
   for (const ReproducedColumn& column : table.columns) {
     if (!column.against) continue;
     text +=
-        fmt::format(" {} is held against the paper's {}.", column.name, table.columns[*column.against].name);
+        fmt::format(" {} is compared with the paper's {}.", column.name, table.columns[*column.against].name);
   }
   return text;
 }
@@ -69,7 +69,7 @@ std::vector<std::string> cell_titles(const ReproducedTable& table, size_t column
   return titles;
 }
 
-// A text as a cell of a markdown table.
+// A string as a cell of a markdown table.
 std::string in_markdown(std::string text) {
   for (size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2))
     text.insert(at, "\\");
@@ -169,7 +169,7 @@ std::string legend_text(const ReproducedTable& table) {
   std::string text = table.seeds > 1 ? fmt::format("Mean ± standard deviation of {} seeds", table.seeds)
                                      : std::string("One seed");
   if (!units_differ(table)) text += ", in " + table.columns.front().unit;
-  return text + ". ▼: worse than the paper's mean by more than the paper's deviation. –: not run.";
+  return text + ". ▼: worse than the paper's mean by more than the paper's standard deviation. –: not run.";
 }
 
 std::string column_title(const ReproducedTable& table, size_t column) {
@@ -210,7 +210,7 @@ std::string reproduction_text(const ReproducedTable& table, const std::vector<si
     for (size_t column = 0; column < table.columns.size(); ++column) {
       append_cell(table, table.rows[index], column, &line);
       std::string& ours = line[line.size() - (has_paper(table, column) ? 2 : 1)];
-      // Numbers stay below one another beside a mark.
+      // Keeps the numbers aligned where another row has a mark.
       if (!ours.ends_with(kMark) && has_mark(table, rows, column)) ours += std::string(2, ' ');
     }
   }

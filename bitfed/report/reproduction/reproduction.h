@@ -6,14 +6,14 @@
 
 namespace bitfed {
 
-// A paper's table beside our own runs of it, for all the forms that it is shown in.
+// A paper's table next to our own runs of it, for all forms of output.
 
 struct ReproducedColumn {
   std::string name;
   std::string unit;
   int decimals = 2;
   bool lower_is_better = false;
-  std::optional<size_t> against;  // the column whose published figures it is held against; none: its own
+  std::optional<size_t> against;  // the column whose published figures it is compared with; empty: its own
 };
 
 struct Published {
@@ -22,8 +22,8 @@ struct Published {
 };
 
 struct ReproducedCell {
-  std::optional<Published> paper;  // of the column that it is held against
-  std::vector<double> ours;        // one a seed; those that have run
+  std::optional<Published> paper;  // of the column that it is compared with
+  std::vector<double> ours;        // one per seed that has run
 };
 
 struct ReproducedRow {
@@ -49,13 +49,13 @@ struct ReproducedTable {
 std::string row_name(const ReproducedRow& row);  // "mnist/Dir(0.1)"
 
 double mean_of(const std::vector<double>& values);
-// Of the population, as the papers' tables and numpy give it.
+// The standard deviation of the population, as in the papers' tables and numpy.
 double deviation_of(const std::vector<double>& values);
 
-// Ours minus the paper's, in the column's unit; nothing where either is missing.
+// Ours minus the paper's, in the column's unit; empty where either is missing.
 std::optional<double> difference_of(const ReproducedCell& cell);
 
-// Worse than the paper's mean by more than the paper's deviation: what ▼ marks.
+// Worse than the paper's mean by more than the paper's standard deviation, marked by ▼.
 bool is_worse(const ReproducedCell& cell, const ReproducedColumn& column);
 // Better by more than that.
 bool is_better(const ReproducedCell& cell, const ReproducedColumn& column);
@@ -67,23 +67,23 @@ std::string difference_text(const ReproducedCell& cell, const ReproducedColumn& 
 
 // "QUICK TRIAL, not the paper's table: …"; empty for a table in full.
 std::string quick_text(const ReproducedTable& table);
-// What the numbers are, and what the marks mean.
+// Explains figures and marks.
 std::string legend_text(const ReproducedTable& table);
-// The unit behind the column's name, where columns differ in it.
+// The column's name, followed by its unit where columns have different units.
 std::string column_title(const ReproducedTable& table, size_t column);
-// "difference", or what it is a difference to.
+// "difference", or "to the paper's FedTMOS" for a column that is compared with another one.
 std::string difference_title(const ReproducedTable& table, size_t column);
-// Whether there are published figures to hold the column against, and whether they are its own.
+// Whether there are published figures to compare the column with, and whether they are its own.
 bool has_paper(const ReproducedTable& table, size_t column);
 bool has_own_paper(const ReproducedTable& table, size_t column);
 
-// "svhn/S(2), svhn/S(3): not run, …", a line for each reason.
+// "svhn/S(2), svhn/S(3): not run, …", one line per reason.
 std::vector<std::string> not_run_texts(const ReproducedTable& table);
 
-// Aligned columns for a terminal; the rows with these numbers alone.
+// Aligned columns for a terminal; only the rows with these indices.
 std::string reproduction_text(const ReproducedTable& table, const std::vector<size_t>& rows);
 std::string reproduction_markdown(const ReproducedTable& table);
-// One line a cell, numbers in full.
+// One line per cell, numbers in full precision.
 std::string reproduction_csv(const ReproducedTable& table);
 // One self-contained page with the table and pictures of it.
 std::string reproduction_page(const ReproducedTable& table);

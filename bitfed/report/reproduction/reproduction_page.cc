@@ -101,7 +101,7 @@ RangeSeries our_series(const ReproducedTable& table, size_t column, const std::s
   return series;
 }
 
-// The paper's column, ours, and all that is held against it.
+// The paper's column, ours, and all columns that are compared with it.
 std::string chart_of(const ReproducedTable& table, size_t column) {
   const ReproducedColumn& c = table.columns[column];
   RangeChart chart{c.name, c.unit, c.decimals, c.lower_is_better, {}, {}};
@@ -135,7 +135,7 @@ Figure column_figure(const ReproducedTable& table, size_t column) {
     if (is_worse(row.cells[column], c)) ++worse;
   }
   return {c.name, fmt::format("{} / {}", compared - worse, compared),
-          fmt::format("rows reach the paper's {} or fall short by at most its deviation",
+          fmt::format("rows reach the paper's {} or fall short by at most its standard deviation",
                       table.columns[c.against.value_or(column)].name)};
 }
 

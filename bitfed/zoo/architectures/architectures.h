@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/zoo/architecture.h"
+#include "bitfed/zoo/network/architecture.h"
 
 namespace bitfed {
 

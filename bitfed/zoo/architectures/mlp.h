@@ -1,7 +1,7 @@
 #pragma once
 
 #include "bitfed/nn/mlp/mlp.h"
-#include "bitfed/zoo/architecture.h"
+#include "bitfed/zoo/network/architecture.h"
 
 namespace bitfed {
 

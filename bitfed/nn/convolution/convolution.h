@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "bitfed/nn/layers/convolution_geometry.h"
+#include "bitfed/nn/convolution/convolution_geometry.h"
 #include "bitfed/nn/layers/layer.h"
 
 namespace bitfed {

@@ -1,4 +1,4 @@
-#include "bitfed/nn/layers/pooled_norm.h"
+#include "bitfed/nn/norm/pooled_norm.h"
 
 #include <cassert>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "bitfed/zoo/network_predictor.h"
+#include "bitfed/zoo/network/network_predictor.h"
 
 #include <algorithm>
 

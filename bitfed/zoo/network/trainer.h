@@ -9,8 +9,8 @@
 
 #include "bitfed/base/hash/random.h"
 #include "bitfed/nn/rotated/rotated_weights.h"
-#include "bitfed/zoo/network_parameters.h"
-#include "bitfed/zoo/network_spec.h"
+#include "bitfed/zoo/network/network_parameters.h"
+#include "bitfed/zoo/network/network_spec.h"
 
 namespace bitfed {
 

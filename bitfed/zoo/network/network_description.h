@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "bitfed/model/state.h"
-#include "bitfed/zoo/network_spec.h"
+#include "bitfed/zoo/network/network_spec.h"
 
 namespace bitfed {
 

@@ -1,4 +1,4 @@
-#include "bitfed/zoo/packed_builder.h"
+#include "bitfed/zoo/network/packed_builder.h"
 
 #include <span>
 

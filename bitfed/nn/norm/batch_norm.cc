@@ -1,4 +1,4 @@
-#include "bitfed/nn/layers/batch_norm.h"
+#include "bitfed/nn/norm/batch_norm.h"
 
 #include <cassert>
 

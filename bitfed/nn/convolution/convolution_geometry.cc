@@ -1,4 +1,4 @@
-#include "bitfed/nn/layers/convolution_geometry.h"
+#include "bitfed/nn/convolution/convolution_geometry.h"
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #include <cassert>
 
-#include "bitfed/zoo/network_builder.h"
-#include "bitfed/zoo/trainer.h"
+#include "bitfed/zoo/network/network_builder.h"
+#include "bitfed/zoo/network/trainer.h"
 
 namespace bitfed {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "bitfed/base/config.h"
 #include "bitfed/data/dataset.h"
-#include "bitfed/zoo/network_spec.h"
+#include "bitfed/zoo/network/network_spec.h"
 
 namespace bitfed {
 

@@ -1,4 +1,4 @@
-#include "bitfed/zoo/network_description.h"
+#include "bitfed/zoo/network/network_description.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "bitfed/zoo/network_tensors.h"
+#include "bitfed/zoo/network/network_tensors.h"
 
 namespace bitfed {
 namespace {

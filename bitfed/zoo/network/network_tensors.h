@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bitfed/zoo/architecture.h"
+#include "bitfed/zoo/network/architecture.h"
 
 namespace bitfed {
 

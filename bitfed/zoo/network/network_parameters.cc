@@ -1,4 +1,4 @@
-#include "bitfed/zoo/network_parameters.h"
+#include "bitfed/zoo/network/network_parameters.h"
 
 #include <algorithm>
 #include <cmath>

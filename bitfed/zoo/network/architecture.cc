@@ -1,4 +1,4 @@
-#include "bitfed/zoo/architecture.h"
+#include "bitfed/zoo/network/architecture.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bitfed/nn/packed/packed_network.h"
-#include "bitfed/zoo/architecture.h"
+#include "bitfed/zoo/network/architecture.h"
 
 namespace bitfed {
 

@@ -1,4 +1,4 @@
-#include "bitfed/zoo/network_recipe.h"
+#include "bitfed/zoo/network/network_recipe.h"
 #include "bitfed/base/error.h"
 #include "bitfed/zoo/architectures/architectures.h"
 

@@ -4,7 +4,7 @@
 
 #include "bitfed/model/predictor.h"
 #include "bitfed/nn/packed/packed_network.h"
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 
 namespace bitfed {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "bitfed/nn/layers/norm_parameters.h"
+#include "bitfed/nn/norm/norm_parameters.h"
 
 namespace bitfed {
 

@@ -1,21 +1,21 @@
-#include "bitfed/zoo/network_builder.h"
+#include "bitfed/zoo/network/network_builder.h"
 
 #include <memory>
 #include <optional>
 
 #include "bitfed/nn/binary/binary_convolution.h"
 #include "bitfed/nn/binary/sign_activation.h"
+#include "bitfed/nn/convolution/convolution.h"
 #include "bitfed/nn/layers/activation_layer.h"
 #include "bitfed/nn/layers/average_pool.h"
-#include "bitfed/nn/layers/batch_norm.h"
 #include "bitfed/nn/layers/biased_activation.h"
 #include "bitfed/nn/layers/border.h"
-#include "bitfed/nn/layers/convolution.h"
 #include "bitfed/nn/layers/dense.h"
 #include "bitfed/nn/layers/dropout.h"
 #include "bitfed/nn/layers/max_pool.h"
-#include "bitfed/nn/layers/pooled_norm.h"
 #include "bitfed/nn/layers/residual_block.h"
+#include "bitfed/nn/norm/batch_norm.h"
+#include "bitfed/nn/norm/pooled_norm.h"
 
 namespace bitfed {
 namespace {

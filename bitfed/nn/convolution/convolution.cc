@@ -1,4 +1,4 @@
-#include "bitfed/nn/layers/convolution.h"
+#include "bitfed/nn/convolution/convolution.h"
 
 #include <algorithm>
 #include <cassert>

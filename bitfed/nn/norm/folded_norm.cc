@@ -1,8 +1,8 @@
-#include "bitfed/nn/layers/folded_norm.h"
+#include "bitfed/nn/norm/folded_norm.h"
 
 #include <cmath>
 
-#include "bitfed/nn/layers/norm_parameters.h"
+#include "bitfed/nn/norm/norm_parameters.h"
 
 namespace bitfed {
 

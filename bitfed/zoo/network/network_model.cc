@@ -1,14 +1,14 @@
-#include "bitfed/zoo/network_model.h"
+#include "bitfed/zoo/network/network_model.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "bitfed/base/error.h"
-#include "bitfed/nn/layers/folded_norm.h"
-#include "bitfed/nn/layers/norm_parameters.h"
+#include "bitfed/nn/norm/folded_norm.h"
+#include "bitfed/nn/norm/norm_parameters.h"
 #include "bitfed/nn/products/sign_bits.h"
-#include "bitfed/zoo/network_description.h"
-#include "bitfed/zoo/network_predictor.h"
+#include "bitfed/zoo/network/network_description.h"
+#include "bitfed/zoo/network/network_predictor.h"
 
 namespace bitfed {
 namespace {

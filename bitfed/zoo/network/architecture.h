@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "bitfed/nn/convolution/convolution_geometry.h"
 #include "bitfed/nn/kernels/kernels.h"
-#include "bitfed/nn/layers/convolution_geometry.h"
-#include "bitfed/zoo/network_spec.h"
+#include "bitfed/zoo/network/network_spec.h"
 
 namespace bitfed {
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "bitfed/model/model.h"
-#include "bitfed/zoo/network_builder.h"
-#include "bitfed/zoo/network_parameters.h"
-#include "bitfed/zoo/network_tensors.h"
-#include "bitfed/zoo/packed_builder.h"
+#include "bitfed/zoo/network/network_builder.h"
+#include "bitfed/zoo/network/network_parameters.h"
+#include "bitfed/zoo/network/network_tensors.h"
+#include "bitfed/zoo/network/packed_builder.h"
 
 namespace bitfed {
 
