@@ -3,6 +3,7 @@
 #include "bitfed/federated/federation.h"
 #include "bitfed/federated/personal_evaluation.h"
 #include "bitfed/federated/summary.h"
+#include "bitfed/zoo/model_file.h"
 
 namespace bitfed {
 namespace {
@@ -61,7 +62,9 @@ RunSummary run_federation(const Experiment& experiment, Transport& transport, Ro
   Federation federation(options_of(experiment, hooks), *server, transport, store, evaluate, hooks.events);
   federation.run();
 
-  write_state(hooks.folder / "model.safetensors", model_state(federation.model(), experiment));
+  write_state(
+      hooks.folder / "model.safetensors",
+      model_file_state(federation.model(), experiment.name, experiment.train.class_names, experiment.data));
   RunSummary summary = summarise(experiment, *server, federation, hooks.pool);
   summary.client_results = own.table(federation.model());
   summary.version = hooks.version;

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
-#include <nlohmann/json.hpp>
-
 #include "bitfed/base/machine.h"
 #include "bitfed/bits/kernels.h"
 
@@ -82,14 +80,6 @@ void add_costs(const ModelCosts& costs, RunSummary* summary) {
 }
 
 }  // namespace
-
-State model_state(const Model& model, const Experiment& experiment) {
-  State state = model.state();
-  state.metadata["bitfed.name"] = experiment.name;
-  state.metadata["bitfed.class_names"] = nlohmann::json(experiment.train.class_names).dump();
-  if (!experiment.data.empty()) state.metadata["bitfed.data"] = experiment.data;
-  return state;
-}
 
 RunSummary summarise(const Experiment& experiment, const ServerHalf& server, const Federation& federation,
                      ThreadPool& pool) {

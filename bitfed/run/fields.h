@@ -19,9 +19,8 @@ namespace bitfed {
 //   static void fields(auto& self, auto& field) {
 //     field("round", self.round);                  // always written; an empty std::optional as null
 //     field.if_set("port", self.port);             // left out where the std::optional is empty
-//     field.spread("accuracy", self.scores);       // a struct whose fields stand in this same object, from
-//   }                                              // "accuracy" on; left out where the std::optional is
-//   empty
+//     field.spread("accuracy", self.scores);       // an optional struct whose fields, the first being
+//   }                                              // "accuracy", stand in this same object
 //
 // write_fields and read_fields both walk that list, so the writer and the reader of a format cannot disagree.
 // A struct with a kKind is an event: its object begins with {"event": kKind}.
@@ -38,7 +37,7 @@ concept HasFields = requires(T& value, AnyField& field) {
   T::fields(value, field);
 };
 
-// An enumeration with `constexpr std::array names_of(Enum)`: the texts of its values 0, 1, 2, …
+// An enumeration with `constexpr std::array names_of(Enum)`: the names of its values 0, 1, 2, …
 template <typename T>
 concept HasNames = requires(T value) {
   names_of(value);
@@ -91,7 +90,7 @@ nlohmann::ordered_json write_fields(const T& value) {
   return std::move(writer.object);
 }
 
-// Fields that are not in the list are passed over. A missing or null field leaves a std::optional, string or
+// Fields that are not in the list are ignored. A missing or null field leaves a std::optional, string or
 // vector empty; of any other type it must be there. What has another type is an input_error.
 template <HasFields T>
 T read_fields(const nlohmann::json& json, const std::string& where);
@@ -130,6 +129,7 @@ class FieldReader {
   template <typename T>
   static constexpr const char* expected() {
     if constexpr (HasNames<T>) return "the name of a value";
+    if constexpr (std::same_as<T, bool>) return "true or false";
     if constexpr (std::unsigned_integral<T>) return "a count";
     if constexpr (std::signed_integral<T>) return "a whole number";
     return std::floating_point<T> ? "a number" : "an object";
@@ -148,6 +148,9 @@ class FieldReader {
         }
       }
       throw input_error("{}: found {}, expected one of: {}", where, json.dump(), fmt::join(names, ", "));
+    } else if constexpr (std::same_as<T, bool>) {
+      if (!json.is_boolean()) throw mismatch(json, where, expected<T>());
+      value = json.get<bool>();
     } else if constexpr (std::unsigned_integral<T>) {
       if (!json.is_number_unsigned() || json.get<uint64_t>() > std::numeric_limits<T>::max())
         throw mismatch(json, where, expected<T>());

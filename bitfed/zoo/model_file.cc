@@ -37,6 +37,15 @@ ModelFile model_file_of(const State& state, const std::string& source) {
   return file;
 }
 
+State model_file_state(const Model& model, const std::string& name,
+                       const std::vector<std::string>& class_names, const std::string& data) {
+  State state = model.state();
+  state.metadata["bitfed.name"] = name;
+  state.metadata["bitfed.class_names"] = nlohmann::json(class_names).dump();
+  if (!data.empty()) state.metadata["bitfed.data"] = data;
+  return state;
+}
+
 SampleShape input_of_model(const Model& model) {
   if (const auto* mlp = dynamic_cast<const MlpModel*>(&model))
     return {.columns = mlp->shape().widths.front()};

@@ -21,6 +21,10 @@ struct ModelFile {
 ModelFile read_model_file(const std::string& path);
 ModelFile model_file_of(const State& state, const std::string& source);
 
+// The state to write for that: the model's tensors, and the rest as metadata.
+State model_file_state(const Model& model, const std::string& name,
+                       const std::vector<std::string>& class_names, const std::string& data);
+
 // What a model takes for a sample.
 SampleShape input_of_model(const Model& model);
 

@@ -109,7 +109,8 @@ TEST_F(UploadStoreTest, DamageIsFound) {
   std::string negative = good;
   negative.replace(negative.find("40"), 2, "-1");
   write_file_atomically(note, negative);
-  EXPECT_THAT(error_text([&] { store_.find(1, 0, kSettings); }), HasSubstr("'samples'"));
+  EXPECT_THAT(error_text([&] { store_.find(1, 0, kSettings); }),
+              HasSubstr("samples: found -1, expected a count"));
 }
 
 }  // namespace
