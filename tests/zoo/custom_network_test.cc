@@ -62,6 +62,17 @@ TEST(CustomNetwork, ShapesThatDoNotMeet) {
   EXPECT_THAT(refusal({"dense 8", "block 8"}), HasSubstr("behind a dense layer"));
 }
 
+// A file of a kilobyte must not ask for gigabytes, nor fill a terminal.
+TEST(CustomNetwork, DescriptionsAreBounded) {
+  EXPECT_EQ(refusal({std::string(1000000, 'x')}), "layer 1: found 1000000 characters, expected at most 200");
+  EXPECT_EQ(refusal({"relu\x1b[2J"}), "layer 1: found a character that is not printable ASCII");
+  EXPECT_EQ(refusal(std::vector<std::string>(257, "relu")), "layers: found 257, expected at most 256");
+  std::vector<std::string> layers = {"convolution 4096"};
+  for (int i = 0; i < 200; ++i) layers.push_back("relu");
+  layers.push_back("dense classes");
+  EXPECT_THAT(refusal(layers), HasSubstr("values per image, expected at most 67108864"));
+}
+
 TEST(CustomNetwork, AListThatEndsWithoutClasses) {
   const std::string expected = "expected a dense layer of 7 units, one per class, at the end";
   EXPECT_THAT(refusal({}), HasSubstr(expected));

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <charconv>
 #include <functional>
 #include <map>
@@ -20,7 +21,10 @@
 namespace bitfed {
 namespace {
 
+// A model file may hold a description as well: its error texts and its memory must stay bounded.
 constexpr size_t kMaxLayers = 256;
+constexpr size_t kMaxLineLength = 200;
+constexpr uint64_t kMaxValues = uint64_t{1} << 26;  // of all layers together, per image
 constexpr uint32_t kMaxChannels = 4096;
 constexpr uint32_t kMaxUnits = 65535;
 
@@ -99,14 +103,37 @@ class CustomNetwork {
   Architecture describe() {
     builder_.at("layers");
     if (spec_.layers.size() > kMaxLayers)
-      throw input_error("layers: found {}, expected at max {}", spec_.layers.size(), kMaxLayers);
+      throw input_error("layers: found {}, expected at most {}", spec_.layers.size(), kMaxLayers);
     for (size_t i = 0; i < spec_.layers.size(); ++i) add(i);
     if (awaits_norm_) builder_.refuse("expected 'norm' behind a binary convolution");
-    return builder_.finish(spec_.classes);
+    Architecture architecture = builder_.finish(spec_.classes);
+    check_memory(architecture);
+    return architecture;
   }
 
  private:
+  // Layers without weights take memory, but no bytes of a file.
+  static void check_memory(const Architecture& architecture) {
+    uint64_t values = 0;
+    for_each_record(architecture.layers, [&](const LayerRecord& record) { values += record.out.count(); });
+    if (values > kMaxValues)
+      throw input_error("layers: found {} values per image, expected at most {}", values, kMaxValues);
+  }
+
+  void check_line(size_t index) const {
+    const std::string& text = spec_.layers[index];
+    if (text.size() > kMaxLineLength) {
+      throw input_error("layer {}: found {} characters, expected at most {}", index + 1, text.size(),
+                        kMaxLineLength);
+    }
+    for (const char c : text) {
+      if (std::isprint(static_cast<unsigned char>(c)) == 0)
+        throw input_error("layer {}: found a character that is not printable ASCII", index + 1);
+    }
+  }
+
   void add(size_t index) {
+    check_line(index);
     const std::string where = fmt::format("layer {} '{}'", index + 1, spec_.layers[index]);
     builder_.at(where);
     Line line(spec_.layers[index], where);
