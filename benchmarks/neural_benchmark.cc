@@ -105,7 +105,7 @@ void train_network(benchmark::State& state, const char* name, bool binary) {
   }
   for (auto _ : state) {
     benchmark::DoNotOptimize(network.differentiate(labels));
-    network.descend(0.01f);
+    network.descend({.rate = 0.01f});
   }
   state.counters["steps_per_second"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);

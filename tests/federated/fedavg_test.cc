@@ -103,10 +103,56 @@ TEST(FedAvgTest, OneClientIsCentralisedTraining) {
         labels.push_back(data.labels[order[i]]);
       }
       network.differentiate(labels);
-      network.descend(0.1f);
+      network.descend({.rate = 0.1f});
     }
   }
   EXPECT_EQ(read(server->broadcast(2)), parameters_of(network));
+}
+
+// As OneClientIsCentralisedTraining, with a velocity that is 0 at the start of the round and decay.
+TEST(FedAvgTest, MomentumWithinARound) {
+  const auto uploads = [](const std::string& more) {
+    const auto method = hand_made::method_of(kRecipe + more, some_images(0), 3);
+    const State broadcast = method->make_server()->broadcast(1);
+    const Dataset data = some_images(20);
+    return std::pair(broadcast, method->make_client()->train(broadcast, data, context_of(4)));
+  };
+  const auto [broadcast, upload] = uploads("momentum = 0.9\nweight_decay = 0.01\n");
+  const Dataset data = some_images(20);
+  Network network = make_network(spec(), 8, RandomStream({1, "any"}));
+  assign_parameters(read(broadcast), &network);
+  std::vector<uint32_t> order(20);
+  std::iota(order.begin(), order.end(), 0u);
+  RandomStream random = RandomStream({4, "client"}).substream(0);
+  for (int epoch = 0; epoch < 2; ++epoch) {
+    random.shuffle(std::span(order));
+    for (size_t first = 0; first < 20; first += 8) {
+      std::vector<uint16_t> labels;
+      for (size_t i = first; i < std::min<size_t>(first + 8, 20); ++i) {
+        load_image(spec(), data.image(order[i]), i - first, &network);
+        labels.push_back(data.labels[order[i]]);
+      }
+      network.differentiate(labels);
+      network.descend({.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f});
+    }
+  }
+  EXPECT_EQ(read(upload), parameters_of(network));
+  EXPECT_EQ(uploads("momentum = 0\nweight_decay = 0\n").second, uploads("").second);
+  EXPECT_NE(uploads("momentum = 0.9\n").second, upload);
+  EXPECT_NE(uploads("weight_decay = 0.01\n").second, upload);
+}
+
+// What learns an update of its own says so.
+TEST(FedAvgTest, WhereMomentumHasNoMeaning) {
+  for (const std::string name : {"fedbat", "fedmud"}) {
+    const std::string recipe =
+        "[model]\nname = \"cnn4\"\nwidth = 16\n[method]\nname = \"" + name + "\"\n[client]\n";
+    for (const std::string key : {"momentum", "weight_decay"}) {
+      EXPECT_THAT(error_text([&] { hand_made::method_of(recipe + key + " = 0.5\n", some_images(0)); }),
+                  HasSubstr("client." + key + ": found 0.5, expected 0: "));
+      EXPECT_NO_THROW(hand_made::method_of(recipe + key + " = 0\n", some_images(0)));
+    }
+  }
 }
 
 TEST(FedAvgTest, RefusesHostileUploads) {

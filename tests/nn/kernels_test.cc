@@ -337,6 +337,46 @@ TEST(NeuralKernelsTest, AdamByHand) {
   }
 }
 
+// Exact in binary: 1.5 + 0.25 * 2 = 2, 0.5 * 4 + 2 = 4, 2 - 0.125 * 4 = 1.5; without decay 1.5, 3.5, 1.5625.
+TEST(NeuralKernelsTest, MomentumAndDecayByHand) {
+  for (const NeuralKernels* table : supported_neural_kernels()) {
+    for (const bool decays : {true, false}) {
+      Floats parameters(16), gradient(16), velocity(16);
+      parameters[3] = 2;
+      gradient[3] = 1.5f;
+      velocity[3] = 4;
+      table->descend_with_momentum(
+          {parameters.data(), gradient.data(), velocity.data(), 16, 0.125f, 0.5f, 0.25f, decays});
+      EXPECT_EQ(velocity[3], decays ? 4 : 3.5f) << table->name;
+      EXPECT_EQ(parameters[3], decays ? 1.5f : 1.5625f) << table->name;
+      EXPECT_EQ(parameters[4], 0) << table->name;
+    }
+  }
+}
+
+// As the plain loop has it, whose multiply-adds are fused.
+TEST(NeuralKernelsTest, MomentumOfPlainLoops) {
+  const Matrix gradient = random_matrix(3, 37, "gradient");
+  for (const bool decays : {true, false}) {
+    Matrix expected = random_matrix(3, 37, "parameters");
+    Matrix velocity = random_matrix(3, 37, "velocity");
+    for (size_t i = 0; i < expected.values.size(); ++i) {
+      const float p = expected.values[i];
+      const float u = decays ? std::fma(5e-4f, p, gradient.values[i]) : gradient.values[i];
+      velocity.values[i] = std::fma(0.9f, velocity.values[i], u);
+      expected.values[i] = std::fma(-0.1f, velocity.values[i], p);
+    }
+    for (const NeuralKernels* table : supported_neural_kernels()) {
+      Matrix p = random_matrix(3, 37, "parameters");
+      Matrix v = random_matrix(3, 37, "velocity");
+      table->descend_with_momentum({p.values.data(), gradient.values.data(), v.values.data(), p.values.size(),
+                                    0.1f, 0.9f, 5e-4f, decays});
+      EXPECT_TRUE(same_bits(p.values, expected.values)) << table->name;
+      EXPECT_TRUE(same_bits(v.values, velocity.values)) << table->name;
+    }
+  }
+}
+
 TEST(NeuralKernelsTest, TransposedByPlainLoops) {
   for (const Size& size : kSizes) {
     const Matrix from = random_matrix(size.rows, size.columns, "from");

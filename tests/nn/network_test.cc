@@ -183,7 +183,7 @@ TEST(NetworkTest, SameBitsOnEveryInstructionSet) {
       const std::vector<uint16_t> labels = fill(&network, c, c.batch);
       for (int step = 0; step < 3; ++step) {
         network.differentiate(labels);
-        network.descend(0.1f);
+        network.descend({.rate = 0.1f});
       }
       network.predict(c.batch);
       std::vector<float>& result = results.emplace_back(network.logits(0), network.logits(0) + c.classes);
@@ -233,7 +233,7 @@ TEST(NetworkTest, WithoutBatchNormTheSameBitsOnEveryInstructionSet) {
     const std::vector<uint16_t> labels = fill(&network, c, c.batch);
     for (int step = 0; step < 3; ++step) {
       network.differentiate(labels);
-      network.descend(0.1f);
+      network.descend({.rate = 0.1f});
     }
     auto& result = results.emplace_back();
     for (const Parameter* parameter : network.parameters()) result.push_back(parameter->to_vector());
@@ -243,7 +243,7 @@ TEST(NetworkTest, WithoutBatchNormTheSameBitsOnEveryInstructionSet) {
   other.seed(RandomStream({16, "seed"}));
   const std::vector<uint16_t> labels = fill(&other, c, c.batch);
   other.differentiate(labels);
-  other.descend(0.1f);
+  other.descend({.rate = 0.1f});
   EXPECT_NE(other.parameters()[0]->to_vector(), results.front()[0]);
   force_kernels(before);
 }
@@ -253,7 +253,7 @@ void expect_learns_by_heart(const Case& c, Network network) {
   float loss = 0;
   for (int step = 0; step < 200; ++step) {
     loss = network.differentiate(labels);
-    network.descend(0.1f);
+    network.descend({.rate = 0.1f});
   }
   EXPECT_LT(loss, 0.05);
   network.predict(c.batch);  // by the running statistics, which have come close to the batch's
@@ -267,6 +267,45 @@ TEST(NetworkTest, LearnsABatchByHeart) {
   expect_learns_by_heart(kCases[0], make_network(kCases[0]));
   const Case c{4, 9, 8, 3, 16, 32, 5};
   expect_learns_by_heart(c, make_plain_network(c, 0));
+}
+
+// Three steps by hand from the gradients: decay where weights are a convolution's, momentum wherever
+// something is learned, and no velocity after stop(). Without both, the descent is plain.
+TEST(NetworkTest, MomentumAndDecay) {
+  const Case c{4, 9, 8, 3, 16, 32, 5};
+  const Descent descent{.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f};
+  Network network = make_plain_network(c, 0);
+  const std::vector<uint16_t> labels = fill(&network, c, c.batch);
+  const size_t count = network.parameters().size();
+  std::vector<std::vector<float>> velocities(count);
+  size_t decaying = 0;
+  for (int step = 0; step < 4; ++step) {
+    if (step == 3) {
+      network.stop();
+      velocities.assign(count, {});
+    }
+    network.differentiate(labels);
+    std::vector<std::vector<float>> expected;
+    for (size_t p = 0; p < count; ++p) {
+      const Parameter& parameter = *network.parameters()[p];
+      auto& values = expected.emplace_back(parameter.to_vector());
+      std::vector<float> gradient;
+      parameter.copy_gradient(&gradient);
+      velocities[p].resize(values.size());
+      EXPECT_EQ(parameter.decays, parameter.name == "a.weights" || parameter.name == "b.weights" ||
+                                      parameter.name == "c.weights")
+          << parameter.name;
+      decaying += parameter.decays ? 1 : 0;
+      for (size_t i = 0; i < values.size(); ++i) {
+        const float u = parameter.decays ? std::fma(descent.decay, values[i], gradient[i]) : gradient[i];
+        velocities[p][i] = std::fma(descent.momentum, velocities[p][i], u);
+        values[i] = std::fma(-descent.rate, velocities[p][i], values[i]);
+      }
+    }
+    network.descend(descent);
+    for (size_t p = 0; p < count; ++p) EXPECT_EQ(network.parameters()[p]->to_vector(), expected[p]) << step;
+  }
+  EXPECT_GT(decaying, 0u);
 }
 
 // A part of a batch is as good as a batch of that size.

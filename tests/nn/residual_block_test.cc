@@ -164,7 +164,7 @@ TEST(ResidualBlockTest, SameBitsOnEveryInstructionSet) {
       const std::vector<uint16_t> labels = fill(c, &network);
       for (int step = 0; step < 3; ++step) {
         network.differentiate(labels);
-        network.descend(0.1f);
+        network.descend({.rate = 0.1f});
       }
       auto& result = results.emplace_back();
       for (const Parameter* parameter : network.parameters()) result.push_back(parameter->to_vector());

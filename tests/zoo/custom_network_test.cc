@@ -262,7 +262,7 @@ TEST(CustomNetwork, Learns) {
     const float first = network.differentiate(labels);
     float last = first;
     for (int step = 0; step < 60; ++step) {
-      network.descend(0.1f);
+      network.descend({.rate = 0.1f});
       last = network.differentiate(labels);
     }
     return last < 0.7f * first;

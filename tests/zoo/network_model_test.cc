@@ -105,7 +105,7 @@ TEST(NetworkModel, ANarrowNetworkLearnsAndComesBack) {
   const float before = network.differentiate(labels);
   for (int step = 0; step < 20; ++step) {
     network.differentiate(labels);
-    network.descend(0.1f);
+    network.descend({.rate = 0.1f});
   }
   EXPECT_LT(network.differentiate(labels), before / 2);
   // What meets idle channels has stayed 0.
@@ -201,7 +201,7 @@ void expect_deployed_is_trained(const std::string& name, const std::string& depl
   trained.begin_epoch(0.5);
   for (int step = 0; step < 3; ++step) {
     trained.differentiate(std::vector<uint16_t>{0, 1, 2, 3, 4, 5, 6, 7});
-    trained.descend(0.1f);
+    trained.descend({.rate = 0.1f});
   }
   trained.predict(8);
   const NetworkModel model(spec, trained.deployed());

@@ -39,11 +39,11 @@ class BinarisedTraining : public LocalTraining {
     }
   }
 
-  void descend(float rate) override {
-    context_.trainer->descend(context_.client, rate);  // the new weights are overwritten below
+  void descend(const Descent& descent) override {
+    context_.trainer->descend(context_.client, descent);  // the new weights are overwritten below
     for (Layer& layer : layers_) {
       context_.trainer->get_gradient(context_.client, layer.parameter, &values_);
-      layer.update.descend(values_, rate);
+      layer.update.descend(values_, descent.rate);
       show(layer, [&](size_t i) { return layer.update.update()[i]; });
     }
   }

@@ -54,11 +54,11 @@ class DecomposedTraining : public LocalTraining {
     }
   }
 
-  void descend(float rate) override {
-    context_.trainer->descend(context_.client, rate);  // the new decomposed weights are overwritten below
+  void descend(const Descent& descent) override {
+    context_.trainer->descend(context_.client, descent);  // the new decomposed weights are overwritten below
     for (Layer& layer : layers_) {
       context_.trainer->get_gradient(context_.client, layer.parameter, &values_);
-      layer.update.descend(values_, rate);
+      layer.update.descend(values_, descent.rate);
       layer.update.values(&values_);
       for (size_t i = 0; i < values_.size(); ++i) values_[i] += layer.server[i];
       context_.trainer->set_values(context_.client, layer.parameter, values_);

@@ -18,6 +18,8 @@ struct Recipe {
   uint32_t epochs = 5;
   uint32_t batch = 64;
   double rate = 0.1;
+  double momentum = 0;
+  double decay = 0;          // of convolutions' weights
   uint32_t halve_from = 0;   // the round from which on the rate is halved, at once and
   uint32_t halve_every = 0;  // after each so many rounds more
   Augmentation augmentation = Augmentation::kNone;
@@ -26,14 +28,27 @@ struct Recipe {
   uint64_t seed = 0;
 };
 
-Recipe read_recipe(const MethodContext& context, double learning_rate) {
+// Read only where it is given: earlier runs were recorded without it.
+double number_if_given(const Config& section, std::string_view key, double max) {
+  return section.has(key) ? section.number(key, 0, 0, max) : 0;
+}
+
+Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
   Recipe recipe;
   recipe.seed = context.seed;
   recipe.rounds = static_cast<uint32_t>(context.recipe.integer("rounds", kDefaultRounds, 1));
   const Config client = context.recipe.section("client");
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 5, 1, 100000));
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 64, 1, 4096));
-  recipe.rate = client.number("learning_rate", learning_rate, 1e-9, 1000);
+  recipe.rate = client.number("learning_rate", method.learning_rate, 1e-9, 1000);
+  recipe.momentum = number_if_given(client, "momentum", 0.9999);
+  recipe.decay = number_if_given(client, "weight_decay", 1);
+  for (const char* key : {"momentum", "weight_decay"}) {
+    const double found = number_if_given(client, key, 1);
+    if (method.train && found > 0)
+      throw input_error("{}: found {}, expected 0: this method has a descent of its own", client.where(key),
+                        found);
+  }
   // The paper's 200 and 50 of 500 rounds: a shorter run lowers it as well.
   recipe.halve_from =
       static_cast<uint32_t>(client.integer("halve_from", std::max<uint32_t>(2, recipe.rounds / 5 * 2), 1));
@@ -51,7 +66,7 @@ class PlainDescent : public LocalTraining {
   PlainDescent(const NetworkMethod& method, const LocalContext& context)
       : sends_(method.sends), trainer_(*context.trainer), client_(context.client) {}
 
-  void descend(float rate) override { trainer_.descend(client_, rate); }
+  void descend(const Descent& descent) override { trainer_.descend(client_, descent); }
   State upload() override {
     State state;
     const NetworkParameters parameters = trainer_.parameters(client_);
@@ -137,7 +152,9 @@ class ClientAtWork {
 
   void step(float loss) {
     if (!std::isfinite(loss)) throw diverged(announced_.rate);
-    training_->descend(announced_.rate);
+    training_->descend({.rate = announced_.rate,
+                        .momentum = static_cast<float>(recipe_.momentum),
+                        .decay = static_cast<float>(recipe_.decay)});
     first_ += labels_.size();
     labels_.clear();
     if (first_ < order_.size()) return;
@@ -377,7 +394,7 @@ NetworkMethod real_network_method(const MethodContext& context) {
 }
 
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method) {
-  const Recipe recipe = read_recipe(context, method.learning_rate);
+  const Recipe recipe = read_recipe(context, method);
   return std::make_unique<AveragedNetworks>(std::move(method), recipe,
                                             context.trainers != nullptr ? *context.trainers : Trainers());
 }

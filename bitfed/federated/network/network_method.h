@@ -23,9 +23,9 @@ struct LocalContext {
 class LocalTraining {
  public:
   virtual ~LocalTraining() = default;
-  virtual void before_step() {}          // sets the parameters that the next step uses
-  virtual void descend(float rate) = 0;  // the trainer has the client's gradients
-  virtual State upload() = 0;            // after the last step; without `samples`
+  virtual void before_step() {}                      // sets the parameters that the next step uses
+  virtual void descend(const Descent& descent) = 0;  // the trainer has the client's gradients
+  virtual State upload() = 0;                        // after the last step; without `samples`
 };
 
 // What FedAvg and its relatives share: the chosen clients train a network by gradient descent for some
@@ -43,7 +43,7 @@ struct NetworkMethod {
   std::function<bool(const ParameterShape& parameter)> sends;
   // What the server does to its first parameters and to every new mean. None: nothing.
   std::function<void(NetworkParameters* parameters)> settle;
-  // None: plain gradient descent.
+  // None: gradient descent of all parameters. A training of its own has no momentum or weight decay.
   std::function<std::unique_ptr<LocalTraining>(const LocalContext& context)> train;
   // The inverse of LocalTraining::upload, given what was broadcast: the client's parameters. An input_error
   // for whatever does not fit.
@@ -64,7 +64,7 @@ void initialise_small(const RandomStream& random, const ParameterShapes& shapes,
 NetworkMethod real_network_method(const MethodContext& context);
 
 // Trains by the context's trainers. Reads [client] epochs, batch, learning_rate, halve_from, halve_every,
-// augment, and rounds; of [federation] how the server combines uploads.
+// momentum, weight_decay, augment, and rounds; of [federation] how the server combines uploads.
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method);
 
 }  // namespace bitfed

@@ -16,6 +16,7 @@ Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels,
       kernel_(kernel),
       weights_(name + ".weights", kernel.taps() * input.channels, channels, false,
                {input.channels, input.used_channels()}) {
+  weights_.decays = true;
   pixels_ = patch_offsets(batch, input, kernel);
   const size_t columns = kernel.side * input.channels;
   for (size_t i = 0; i < weights_.values.rows; ++i)

@@ -248,6 +248,20 @@ struct AdamStep {
   float bound;
 };
 
+// Gradient descent with momentum and weight decay: for a parameter p with gradient g and velocity v,
+//   u = decays ? g + decay p : g,   v = momentum v + u,   p = p - rate v,
+// each by one fused multiply-add.
+struct MomentumStep {
+  float* parameters;
+  const float* gradient;
+  float* velocity;
+  size_t count;  // padded
+  float rate;
+  float momentum;
+  float decay;
+  bool decays;
+};
+
 // The bounds of an activation that clips: ReLU's 0 and infinity, hardtanh's ±1.
 struct ClipBounds {
   float min;
@@ -293,6 +307,7 @@ struct NeuralKernels {
 
   // parameters -= rate * gradient
   void (*descend)(float* parameters, const float* gradient, size_t count, float rate);
+  void (*descend_with_momentum)(const MomentumStep& step);
 
   // out = activation(x * factor + shift) with two roundings, a factor and a shift per column: a trained layer
   // as it is deployed, in arithmetic that plain C can repeat.

@@ -29,13 +29,29 @@ float Network::differentiate(std::span<const uint16_t> labels) {
   return loss / static_cast<float>(images);
 }
 
-void Network::descend(float rate) {
-  for (Parameter* parameter : parameters_) {
-    if (!parameter->statistic) {
-      neural_kernels().descend(parameter->values.values.data(), parameter->gradient.values.data(),
-                               parameter->values.values.size(), rate);
+void Network::descend(const Descent& descent) {
+  const NeuralKernels& kernels = neural_kernels();
+  const bool is_plain = descent.momentum == 0 && descent.decay == 0;
+  if (!is_plain && velocities_.empty()) {
+    for (const Parameter* parameter : parameters_)
+      velocities_.emplace_back(parameter->gradient.rows, parameter->gradient.columns);
+  }
+  for (size_t p = 0; p < parameters_.size(); ++p) {
+    Parameter& parameter = *parameters_[p];
+    if (parameter.statistic) continue;
+    Floats& values = parameter.values.values;
+    const float* gradient = parameter.gradient.values.data();
+    if (is_plain) {
+      kernels.descend(values.data(), gradient, values.size(), descent.rate);
+    } else {
+      kernels.descend_with_momentum({values.data(), gradient, velocities_[p].values.data(), values.size(),
+                                     descent.rate, descent.momentum, descent.decay, parameter.decays});
     }
   }
+}
+
+void Network::stop() {
+  for (Matrix& velocity : velocities_) velocity.values.clear();
 }
 
 }  // namespace bitfed

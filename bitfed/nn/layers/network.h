@@ -8,6 +8,14 @@
 
 namespace bitfed {
 
+// How a step of gradient descent changes the parameters, see MomentumStep. Weight decay is for the parameters
+// that decay, momentum for all that are learned.
+struct Descent {
+  float rate;
+  float momentum = 0;
+  float decay = 0;
+};
+
 // Layers in sequence, from a batch of images to logits, trained by the cross-entropy. A training step
 // allocates nothing. Used by one thread at a time.
 class Network {
@@ -34,8 +42,10 @@ class Network {
   // Forward and backward pass of the first labels.size() images of input(): returns the mean loss, and leaves
   // the gradients in parameters().
   float differentiate(std::span<const uint16_t> labels);
-  // parameters -= rate * gradient
-  void descend(float rate);
+  // One step along the gradients. The first one with momentum or decay allocates the velocity.
+  void descend(const Descent& descent);
+  // The velocity becomes 0.
+  void stop();
   // Forward pass of the first images of input(), then their logits.
   void predict(size_t images) { layers_.forward(input_, images, Pass::kPrediction); }
   const float* logits(size_t image) const { return layers_.output().row(image, 0); }
@@ -45,6 +55,7 @@ class Network {
   size_t classes_;
   Sequence layers_;
   std::vector<Parameter*> parameters_;
+  std::vector<Matrix> velocities_;  // of every parameter; empty as long as descent is plain
   std::vector<float> loss_sums_, loss_margins_;
 };
 

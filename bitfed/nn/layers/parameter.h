@@ -30,6 +30,7 @@ struct Parameter {
   Matrix values;
   Matrix gradient;  // empty for a statistic
   bool statistic;
+  bool decays = false;  // by weight decay: a convolution's weights
   RowGroups groups;
 
   size_t used_rows() const { return values.rows / groups.size * groups.used; }

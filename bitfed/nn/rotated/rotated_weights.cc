@@ -72,6 +72,7 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
       workspace_(inputs),
       search_(anchor_),
       signs_(filters, inputs) {
+  weights_.decays = true;
   if (anchor_.is_padded()) local_ = anchor_;
   mask_ = Floats(anchor_.filter_floats());
   const std::vector<float> ones(inputs, 1.0f);

@@ -35,6 +35,7 @@ class CpuTrainer : public Trainer {
   void begin_round(size_t client, const RandomStream& random) override {
     networks_[client].seed(random);
     networks_[client].set_anchor();
+    networks_[client].stop();
   }
   void begin_epoch(size_t client, double progress) override { networks_[client].begin_epoch(progress); }
   void end_round(size_t client) override { networks_[client].fuse(); }
@@ -50,7 +51,7 @@ class CpuTrainer : public Trainer {
     }
     return losses;
   }
-  void descend(size_t client, float rate) override { networks_[client].descend(rate); }
+  void descend(size_t client, const Descent& descent) override { networks_[client].descend(descent); }
 
  private:
   NetworkSpec spec_;

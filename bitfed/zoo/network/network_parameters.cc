@@ -28,8 +28,8 @@ void assign_parameters(const NetworkParameters& parameters, Network* network) {
 ParameterShapes shapes_of(Network& network) {
   ParameterShapes shapes;
   for (const Parameter* parameter : network.parameters())
-    shapes.push_back(
-        {parameter->name, parameter->used_rows(), parameter->values.columns, parameter->statistic});
+    shapes.push_back({parameter->name, parameter->used_rows(), parameter->values.columns,
+                      parameter->statistic, parameter->decays});
   return shapes;
 }
 

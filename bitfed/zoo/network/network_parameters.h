@@ -21,6 +21,7 @@ struct ParameterShape {
   uint64_t rows = 0;
   uint64_t columns = 0;
   bool statistic = false;  // accumulated in training, not learned
+  bool decays = false;     // by weight decay
 
   uint64_t count() const { return rows * columns; }
 };

@@ -38,8 +38,8 @@ class Trainer {
   virtual void get_values(size_t client, size_t parameter, std::vector<float>* values) const = 0;
   virtual void get_gradient(size_t client, size_t parameter, std::vector<float>* gradient) const = 0;
 
-  // Around a client's work of one round: the present parameters are what it began with; `random` is for what
-  // the network draws while it trains.
+  // Around a client's work of one round: the present parameters are what it began with, its velocity is 0;
+  // `random` is for what the network draws while it trains.
   virtual void begin_round(size_t client, const RandomStream& random) = 0;
   // `progress`: the share of all rounds and epochs that is over, from 0 to 1.
   virtual void begin_epoch(size_t client, double progress) = 0;
@@ -51,8 +51,8 @@ class Trainer {
   // `labels`: one span per client, as long as its batch; a client without labels takes no step and has a loss
   // of 0.
   virtual std::vector<float> differentiate(std::span<const std::span<const uint16_t>> labels) = 0;
-  // parameters -= rate * gradient
-  virtual void descend(size_t client, float rate) = 0;
+  // One step along the client's gradients.
+  virtual void descend(size_t client, const Descent& descent) = 0;
 };
 
 // For batches of at most `batch` images.
