@@ -150,14 +150,14 @@ class ClientAtWork {
     training_->before_step();
   }
 
-  void step(float loss) {
-    if (!std::isfinite(loss)) throw diverged(announced_.rate);
+  void step() {
     training_->descend({.rate = announced_.rate,
                         .momentum = static_cast<float>(recipe_.momentum),
                         .decay = static_cast<float>(recipe_.decay)});
     first_ += labels_.size();
     labels_.clear();
     if (first_ < order_.size()) return;
+    if (trainer_.diverged(index_)) throw diverged(announced_.rate);
     first_ = 0;
     ++epoch_;
     context_.trained(samples_.size());
@@ -256,9 +256,9 @@ class Client : public ClientHalf {
         busy += is_at_work(i) ? 1 : 0;
       }
       if (busy == 0) break;
-      const std::vector<float> losses = trainer->differentiate(labels);
+      trainer->differentiate(labels);
       for (size_t i = 0; i < clients.size(); ++i) {
-        if (is_at_work(i)) guarded(i, [&](size_t client) { at_work[client]->step(losses[client]); });
+        if (is_at_work(i)) guarded(i, [&](size_t client) { at_work[client]->step(); });
       }
     }
     for (size_t i = 0; i < clients.size(); ++i)

@@ -1,4 +1,5 @@
 #include <cassert>
+#include <cmath>
 
 #include "bitfed/zoo/network/network_builder.h"
 #include "bitfed/zoo/network/trainer.h"
@@ -8,7 +9,8 @@ namespace {
 
 class CpuTrainer : public Trainer {
  public:
-  CpuTrainer(const TrainedNetwork& network, size_t clients, size_t batch) : spec_(network.spec) {
+  CpuTrainer(const TrainedNetwork& network, size_t clients, size_t batch)
+      : spec_(network.spec), diverged_(clients) {
     // The parameters are replaced before anything is trained.
     for (size_t i = 0; i < clients; ++i)
       networks_.push_back(make_trained_network(network, batch, RandomStream({.purpose = "replaced"})));
@@ -36,6 +38,7 @@ class CpuTrainer : public Trainer {
     networks_[client].seed(random);
     networks_[client].set_anchor();
     networks_[client].stop();
+    diverged_[client] = false;
   }
   void begin_epoch(size_t client, double progress) override { networks_[client].begin_epoch(progress); }
   void end_round(size_t client) override { networks_[client].fuse(); }
@@ -43,20 +46,20 @@ class CpuTrainer : public Trainer {
   void load(size_t client, size_t index, std::span<const uint8_t> pixels) override {
     load_image(spec_, pixels, index, &networks_[client]);
   }
-  std::vector<float> differentiate(std::span<const std::span<const uint16_t>> labels) override {
+  void differentiate(std::span<const std::span<const uint16_t>> labels) override {
     assert(labels.size() == networks_.size());
-    std::vector<float> losses(labels.size());
     for (size_t i = 0; i < labels.size(); ++i) {
-      if (!labels[i].empty()) losses[i] = networks_[i].differentiate(labels[i]);
+      if (!labels[i].empty() && !std::isfinite(networks_[i].differentiate(labels[i]))) diverged_[i] = true;
     }
-    return losses;
   }
+  bool diverged(size_t client) override { return diverged_[client]; }
   void descend(size_t client, const Descent& descent) override { networks_[client].descend(descent); }
 
  private:
   NetworkSpec spec_;
   mutable std::vector<Network> networks_;  // one per client; they hand out their parameters to be changed
   ParameterShapes shapes_;
+  std::vector<bool> diverged_;
 };
 
 }  // namespace

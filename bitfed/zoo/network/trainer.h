@@ -47,10 +47,12 @@ class Trainer {
 
   // Puts an image at `index` of the client's next batch.
   virtual void load(size_t client, size_t index, std::span<const uint8_t> pixels) = 0;
-  // One step for all clients: the mean loss over each one's batch, and the gradients of its parameters.
-  // `labels`: one span per client, as long as its batch; a client without labels takes no step and has a loss
-  // of 0.
-  virtual std::vector<float> differentiate(std::span<const std::span<const uint16_t>> labels) = 0;
+  // One step for all clients: the gradients of each one's parameters, of the mean loss over its batch.
+  // `labels`: one span per client, as long as its batch; a client without labels takes no step.
+  virtual void differentiate(std::span<const std::span<const uint16_t>> labels) = 0;
+  // Whether a loss of the client since begin_round was not finite. Asked once per epoch, so that a device
+  // need not wait for the host at every step.
+  virtual bool diverged(size_t client) = 0;
   // One step along the client's gradients.
   virtual void descend(size_t client, const Descent& descent) = 0;
 };
