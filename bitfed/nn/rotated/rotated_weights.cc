@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bitfed/nn/kernels/sine.h"
+
 namespace bitfed {
 namespace {
 
@@ -38,7 +40,7 @@ void compact(const float* filter, const Filters& filters, float* weights) {
 }
 
 float slope_of_absolute_sine(float angle) {
-  return std::sin(angle) >= 0 ? std::cos(angle) : -std::cos(angle);
+  return sine(angle) >= 0 ? cosine(angle) : -cosine(angle);
 }
 
 }  // namespace
@@ -104,7 +106,7 @@ float RotatedWeights::lambda() const {
 }
 
 float RotatedWeights::beta() const {
-  return options_.beta ? std::fabs(std::sin(gamma_.values.row(0)[0])) : 0.0f;
+  return options_.beta ? std::fabs(sine(gamma_.values.row(0)[0])) : 0.0f;
 }
 
 const float* RotatedWeights::local(size_t f) const {
@@ -177,7 +179,7 @@ FilterBlend RotatedWeights::blend(size_t f) const {
   return {standard_.filter(f),
           rotated_.filter(f),
           anchor_standard_.filter(f),
-          std::fabs(std::sin(theta_.values.row(0)[f])),
+          std::fabs(sine(theta_.values.row(0)[f])),
           beta(),
           standard_.filter_floats()};
 }
