@@ -147,9 +147,10 @@ inline std::shared_ptr<NetworkModel> some_network(NetworkSpec spec) {
 // `name`: what the network is called, behind other words.
 inline SomeModel some_network_model(const std::string& name, bool binary, uint32_t width, uint32_t height,
                                     uint32_t image_width, uint32_t channels, size_t samples,
-                                    bool static_signs = false) {
+                                    bool static_signs = false, Shortcuts shortcuts = Shortcuts::kBlock) {
   NetworkSpec spec;
   spec.name = name.substr(name.rfind(' ') + 1);
+  spec.shortcuts = shortcuts;
   spec.binary = binary;
   spec.static_signs = static_signs;
   spec.width = width;
@@ -230,6 +231,12 @@ inline std::vector<SomeModel> some_resnet_models() {
           some_network_model("narrow binary resnet18", true, 16, 9, 14, 1, 20),
           some_network_model("binary resnet10", true, 16, 1, 3, 2, 20),
           some_network_model("static resnet10", true, 32, 11, 16, 3, 20, true),
+          some_network_model("each convolution resnet10", true, 32, 13, 16, 3, 20, false,
+                             Shortcuts::kConvolution),
+          some_network_model("static each convolution resnet18", true, 16, 9, 8, 1, 20, true,
+                             Shortcuts::kConvolution),
+          some_network_model("real each convolution resnet10", false, 5, 13, 8, 3, 10, false,
+                             Shortcuts::kConvolution),
           some_network_model("real resnet10", false, 5, 13, 8, 3, 10),
           some_network_model("real resnet18", false, 16, 16, 16, 1, 10)};
 }

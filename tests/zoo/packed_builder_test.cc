@@ -102,6 +102,16 @@ TEST(PackedBuilder, StaticSigns) {
   }
 }
 
+TEST(PackedBuilder, ShortcutsAroundEachConvolution) {
+  for (NetworkSpec spec : {spec_of("resnet10", 32, 32, 3, 16), spec_of("resnet10", 7, 9, 1, 32),
+                           spec_of("resnet10", 1, 1, 2, 16), spec_of("resnet18", 11, 8, 3, 48)}) {
+    spec.shortcuts = Shortcuts::kConvolution;
+    expect_scores_of_the_layers(spec, false);
+    spec.static_signs = true;
+    expect_scores_of_the_layers(spec, false);
+  }
+}
+
 // What is written down, in order, is what a network has.
 TEST(NetworkTensors, AreTheParameters) {
   for (const std::string& name : std::vector<std::string>{"cnn4", "resnet10", "resnet18"}) {

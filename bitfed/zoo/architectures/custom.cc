@@ -207,7 +207,11 @@ class CustomNetwork {
     if (builder_.empty()) line->refuse("found a block at the beginning, expected a convolution before it");
     if (dense_before_) line->refuse("found a block behind a dense layer, which leaves no image");
     const uint32_t channels = line->size("the number of channels", kMaxChannels);
-    builder_.basic_block(name_, channels, line->option("stride", 1, 15), default_activation());
+    builder_.basic_block({.name = name_,
+                          .channels = channels,
+                          .stride = line->option("stride", 1, 15),
+                          .activation = default_activation(),
+                          .shortcuts = spec_.shortcuts});
   }
 
   void norm(Line* /*line*/) {

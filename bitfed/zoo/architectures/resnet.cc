@@ -20,7 +20,11 @@ Architecture describe_resnet(const NetworkSpec& spec, uint32_t blocks_per_stage)
   for (uint32_t i = 0; i < kStages * blocks_per_stage; ++i) {
     const uint32_t stage = i / blocks_per_stage;
     const uint32_t stride = stage > 0 && i % blocks_per_stage == 0 ? 2 : 1;
-    builder.basic_block("blocks." + std::to_string(i), spec.width << stage, stride, activation);
+    builder.basic_block({.name = "blocks." + std::to_string(i),
+                         .channels = spec.width << stage,
+                         .stride = stride,
+                         .activation = activation,
+                         .shortcuts = spec.shortcuts});
   }
   builder.average_pool();
   builder.norm("norm");

@@ -103,30 +103,47 @@ void ArchitectureBuilder::dropout(double rate) {
   add(LayerKind::kDropout, "", shape_).rate = rate;
 }
 
-void ArchitectureBuilder::basic_block(const std::string& name, uint32_t channels, uint32_t stride,
-                                      Activation after) {
-  const auto add_convolution = [&](ArchitectureBuilder* builder, const std::string& part,
-                                   const ConvolutionKernel& kernel) {
-    const std::string prefix = name + part;
-    builder->convolution({prefix + ".convolution", prefix + ".signs", channels, kernel, binary_, binary_});
-    builder->norm(prefix + ".norm");
-  };
-  ArchitectureBuilder path(shape_, binary_, static_signs_);
-  path.at(where_);
-  add_convolution(&path, ".first", {3, stride});
-  path.activation(after);
-  add_convolution(&path, ".second", {3, 1});
+// Of a path that begins with the present shape.
+ArchitectureBuilder ArchitectureBuilder::inner() const {
+  ArchitectureBuilder builder(shape_, binary_, static_signs_);
+  builder.at(where_);
+  return builder;
+}
+
+void ArchitectureBuilder::block_convolution(const std::string& name, uint32_t channels,
+                                            const ConvolutionKernel& kernel) {
+  convolution({name + ".convolution", name + ".signs", channels, kernel, binary_, binary_});
+  norm(name + ".norm");
+}
+
+// Adds the path and its shortcut, then the activation.
+void ArchitectureBuilder::residual(const std::string& name, ArchitectureBuilder path,
+                                   const BasicBlock& block) {
   std::vector<LayerRecord> shortcut;
   if (path.shape() != shape_) {
-    ArchitectureBuilder short_path(shape_, binary_, static_signs_);
-    add_convolution(&short_path, ".shortcut", {1, stride});
+    ArchitectureBuilder short_path = inner();
+    short_path.block_convolution(block.name + ".shortcut", block.channels, {1, block.stride});
     shortcut = std::move(short_path.layers_);
     if (binary_) shortcut.erase(shortcut.begin());  // the path's signs
   }
   LayerRecord& record = add(LayerKind::kResidual, name, path.shape());
   record.path = std::move(path.layers_);
   record.shortcut = std::move(shortcut);
-  activation(after);
+  activation(block.activation);
+}
+
+void ArchitectureBuilder::basic_block(const BasicBlock& block) {
+  ArchitectureBuilder path = inner();
+  path.block_convolution(block.name + ".first", block.channels, {3, block.stride});
+  if (block.shortcuts == Shortcuts::kConvolution) {
+    residual(block.name + ".first", std::move(path), block);
+    path = inner();
+  } else {
+    path.activation(block.activation);
+  }
+  path.block_convolution(block.name + ".second", block.channels, {3, 1});
+  residual(block.shortcuts == Shortcuts::kConvolution ? block.name + ".second" : block.name, std::move(path),
+           block);
 }
 
 Architecture ArchitectureBuilder::finish(uint32_t classes) {

@@ -89,6 +89,17 @@ struct ConvolutionRecord {
   bool sign_inputs = false;
 };
 
+// A basic block of a residual network: two 3 x 3 convolutions with batch norm, the first of this stride, and
+// a 1 x 1 convolution as the shortcut where the shape changes; an activation behind each sum. With shortcuts
+// around each convolution it is two residual records, the second with x itself as its shortcut.
+struct BasicBlock {
+  std::string name;
+  uint32_t channels = 1;
+  uint32_t stride = 1;
+  Activation activation = Activation::kRelu;
+  Shortcuts shortcuts = Shortcuts::kBlock;
+};
+
 // Appends layers one after the other and keeps track of the shape. Layers that cannot stand where they are
 // asked for are an input_error that begins with the text given to at().
 class ArchitectureBuilder {
@@ -108,9 +119,7 @@ class ArchitectureBuilder {
   void max_pool(uint32_t window);
   void average_pool(uint32_t window = 0);
   void dropout(double rate);
-  // A basic block of a residual network: two 3 x 3 convolutions with batch norm, the first of this stride,
-  // and a 1 x 1 convolution as the shortcut where the shape changes; then the activation.
-  void basic_block(const std::string& name, uint32_t channels, uint32_t stride, Activation after);
+  void basic_block(const BasicBlock& block);
 
   [[noreturn]] void refuse(const std::string& reason) const;
 
@@ -119,6 +128,9 @@ class ArchitectureBuilder {
 
  private:
   LayerRecord& add(LayerKind kind, const std::string& name, const LayerShape& out);
+  ArchitectureBuilder inner() const;
+  void block_convolution(const std::string& name, uint32_t channels, const ConvolutionKernel& kernel);
+  void residual(const std::string& name, ArchitectureBuilder path, const BasicBlock& block);
   void check_channels(uint32_t channels) const;
   void check_size(const LayerShape& shape) const;
 

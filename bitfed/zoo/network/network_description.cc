@@ -37,6 +37,16 @@ bool static_signs_of(const nlohmann::json& described, bool binary, std::string_v
   return deploy == "static";
 }
 
+// Likewise.
+Shortcuts shortcuts_of(const nlohmann::json& described, std::string_view source) {
+  if (!described.contains("shortcuts")) return Shortcuts::kBlock;
+  const std::string shortcuts = json_string(described, "shortcuts", source);
+  if (shortcuts != "block" && shortcuts != "convolution") {
+    throw input_error("{}: field 'shortcuts': found '{}', expected block or convolution", source, shortcuts);
+  }
+  return shortcuts == "convolution" ? Shortcuts::kConvolution : Shortcuts::kBlock;
+}
+
 std::vector<std::string> layers_of(const nlohmann::json& described, std::string_view source) {
   std::vector<std::string> layers;
   const nlohmann::json& field = json_field(described, "layers", source);
@@ -71,6 +81,7 @@ std::string describe_network(const NetworkSpec& spec) {
                               {"deviation", spec.deviation}};
   if (spec.static_signs) described["deploy"] = "static";
   if (!spec.layers.empty()) described["layers"] = spec.layers;
+  if (spec.shortcuts == Shortcuts::kConvolution) described["shortcuts"] = "convolution";
   return described.dump();
 }
 
@@ -102,6 +113,7 @@ NetworkSpec read_network_description(const State& state, std::string_view source
   if (std::any_of(spec.deviation.begin(), spec.deviation.end(), [](float value) { return value <= 0; }))
     throw input_error("{}: field 'deviation': expected numbers above 0", source);
   if (entry->default_width == 0) spec.layers = layers_of(described, source);
+  spec.shortcuts = shortcuts_of(described, source);
   check_layers(spec, source);
   return spec;
 }

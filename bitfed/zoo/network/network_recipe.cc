@@ -1,4 +1,7 @@
 #include "bitfed/zoo/network/network_recipe.h"
+
+#include <algorithm>
+
 #include "bitfed/base/error.h"
 #include "bitfed/zoo/architectures/architectures.h"
 
@@ -26,12 +29,23 @@ void read_deployment(const Config& model, NetworkSpec* spec) {
   }
 }
 
-void check_layers(const Config& model, const NetworkSpec& spec) {
+Architecture described(const Config& model, const NetworkSpec& spec) {
   try {
-    architecture_of(spec);
+    return architecture_of(spec);
   } catch (const Error& error) {
     throw input_error("{}: {}", model.where(spec.name == "custom" ? "layers" : "name"), error.what());
   }
+}
+
+// Only residual blocks have shortcuts. Read only where it is given: earlier runs were recorded without it.
+void read_shortcuts(const Config& model, const Architecture& architecture, NetworkSpec* spec) {
+  const bool has_blocks =
+      std::any_of(architecture.layers.begin(), architecture.layers.end(),
+                  [](const LayerRecord& record) { return record.kind == LayerKind::kResidual; });
+  if (!has_blocks || !model.has("shortcuts")) return;
+  const std::vector<std::string> around = {"block", "convolution"};
+  if (model.choice("shortcuts", around[0], around) == "convolution")
+    spec->shortcuts = Shortcuts::kConvolution;
 }
 
 }  // namespace
@@ -73,7 +87,7 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool bi
   check_pixel_statistics(recipe.section("data"), prototype);
   spec.mean = prototype.pixel_mean;
   spec.deviation = prototype.pixel_std;
-  check_layers(model, spec);
+  read_shortcuts(model, described(model, spec), &spec);
   return spec;
 }
 

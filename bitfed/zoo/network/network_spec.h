@@ -6,6 +6,9 @@
 
 namespace bitfed {
 
+// What the shortcuts of residual blocks lead around: both convolutions of a block, or each of them.
+enum class Shortcuts { kBlock, kConvolution };
+
 // A network by name: what a recipe's [model] says and the data adds. Everything else about the network
 // follows from it: see architecture_of().
 struct NetworkSpec {
@@ -14,7 +17,8 @@ struct NetworkSpec {
   bool static_signs = false;        // binary only: signs about running means instead of each image's own mean
   uint32_t width = 32;              // channels of the first layer; unused by "custom"
   std::vector<std::string> layers;  // of "custom": see zoo/architectures/custom.cc
-  uint32_t height = 0;              // of the images
+  Shortcuts shortcuts = Shortcuts::kBlock;
+  uint32_t height = 0;  // of the images
   uint32_t image_width = 0;
   uint32_t channels = 0;
   uint32_t classes = 0;
