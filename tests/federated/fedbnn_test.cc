@@ -18,8 +18,8 @@ const std::string kRecipe =
     "\"fedbnn\"\n";
 
 TEST(FedBnnTest, LearnsDarkFromLightAndDeploysBits) {
-  for (const char* more :
-       {"", "lambda = false\nbeta = false\n", "rotation = \"orthogonal\"\n", "rotation = \"server\"\n"}) {
+  for (const char* more : {"", "lambda = false\nbeta = false\n", "rotation = \"orthogonal\"\n",
+                           "rotation = \"server\"\n", "rotation = \"none\"\n", "initial_scale = 0.3\n"}) {
     const auto method = hand_made::method_of(kRecipe + more, some_images(0), 3);
     const auto server = method->make_server();
     const Dataset data = some_images(40);
@@ -82,6 +82,11 @@ TEST(FedBnnTest, WhatIsSent) {
   EXPECT_FALSE(without.has("blocks.0.convolution.lambda"));
   EXPECT_FALSE(without.has("blocks.0.convolution.gamma"));
   EXPECT_TRUE(without.has("blocks.0.convolution.theta"));
+  const auto unrotated =
+      hand_made::method_of(kRecipe + "rotation = \"none\"\n", some_images(0))->make_server()->broadcast(1);
+  for (const char* what : {"theta", "r1", "r2"})
+    EXPECT_FALSE(unrotated.has(std::string("blocks.0.convolution.") + what)) << what;
+  EXPECT_TRUE(unrotated.has("blocks.0.convolution.lambda"));
 }
 
 // Clients begin every round with the lambda and beta that the server started with: averaged, they drift to

@@ -141,6 +141,89 @@ TEST(RotatedWeightsTest, SignsAreThoseOfTheMixture) {
   EXPECT_EQ(layer.parameters().size(), 4u);
 }
 
+// Without rotation: signs and gradients of weights, lambda and gamma are those of alpha = 0, and there is
+// neither theta nor R. With padding in the filters (18 = 6 x 3) and without (256 = 16 x 16).
+TEST(RotatedWeightsTest, WithoutRotation) {
+  for (const size_t inputs : {18u, 256u}) {
+    RotatedWeights none(9, inputs, {.rotation = RotationUpdate::kNone}, "x");
+    RotatedWeights fixed(9, inputs, {.rotation = RotationUpdate::kFixed}, "x");
+    Matrix gradient(9, inputs);
+    RandomStream random({2, "moved"});
+    for (size_t f = 0; f < 9; ++f) {
+      for (size_t i = 0; i < inputs; ++i) gradient.row(f)[i] = static_cast<float>(random.normal());
+    }
+    std::vector<Matrix> signs;
+    for (RotatedWeights* layer : {&none, &fixed}) {
+      layer->initialise(RandomStream({1, "start"}));
+      layer->set_anchor();
+      layer->begin_epoch(3, 0.6);
+      Parameter& weights = *layer->parameters()[0];
+      RandomStream moves({3, "moves"});
+      for (size_t f = 0; f < 9; ++f) {
+        for (size_t i = 0; i < inputs; ++i)
+          weights.values.row(f)[i] += static_cast<float>(0.05 * moves.normal());
+      }
+      if (layer == &fixed) {
+        for (size_t f = 0; f < 9; ++f) layer->parameters()[1]->values.row(0)[f] = 0;
+      }
+      signs.push_back(layer->forward());
+      layer->backward(gradient);
+    }
+    const std::vector<Parameter*> few = none.parameters();
+    const std::vector<Parameter*> all = fixed.parameters();
+    ASSERT_EQ(few.size(), 3u);
+    EXPECT_EQ(few[1]->name, "x.lambda");
+    EXPECT_EQ(few[2]->name, "x.gamma");
+    for (size_t f = 0; f < 9; ++f) {
+      for (size_t i = 0; i < inputs; ++i) {
+        EXPECT_EQ(signs[0].row(f)[i], signs[1].row(f)[i]);
+        EXPECT_EQ(few[0]->gradient.row(f)[i], all[0]->gradient.row(f)[i]);
+      }
+    }
+    EXPECT_EQ(few[1]->gradient.row(0)[0], all[4]->gradient.row(0)[0]);
+    EXPECT_EQ(few[2]->gradient.row(0)[0], all[5]->gradient.row(0)[0]);
+  }
+}
+
+// Lambda at 0 or below: the weights have no gradient. Lambda's is not masked by the clamp, so that within a
+// round it can come back once the weights differ from the anchor; where they do not, as at the start of a
+// round, it is 0 as well, and nothing moves any more.
+TEST(RotatedWeightsTest, LambdaBelowZero) {
+  RotatedWeights layer(4, 18, {.beta = false, .rotation = RotationUpdate::kNone}, "x");
+  layer.initialise(RandomStream({1, "start"}));
+  layer.set_anchor();
+  layer.begin_epoch(1, 0.5);
+  Parameter& weights = *layer.parameters()[0];
+  Parameter& lambda = *layer.parameters()[1];
+  lambda.values.row(0)[0] = -0.1f;
+  Matrix gradient(4, 18);
+  RandomStream random({2, "gradient"});
+  for (size_t f = 0; f < 4; ++f) {
+    for (size_t i = 0; i < 18; ++i) gradient.row(f)[i] = static_cast<float>(random.normal());
+  }
+  layer.forward();
+  layer.backward(gradient);
+  EXPECT_EQ(lambda.gradient.row(0)[0], 0);
+  weights.values.row(1)[5] += 0.2f;
+  layer.forward();
+  layer.backward(gradient);
+  EXPECT_NE(lambda.gradient.row(0)[0], 0);
+  for (size_t f = 0; f < 4; ++f) {
+    for (size_t i = 0; i < 18; ++i) EXPECT_EQ(weights.gradient.row(f)[i], 0);
+  }
+}
+
+TEST(RotatedWeightsTest, InitialScale) {
+  RotatedWeights usual(4, 18, {}, "x");
+  RotatedWeights small(4, 18, {.initial_scale = 0.25}, "x");
+  usual.initialise(RandomStream({1, "start"}));
+  small.initialise(RandomStream({1, "start"}));
+  for (size_t i = 0; i < 18; ++i) {
+    EXPECT_EQ(small.parameters()[0]->values.row(2)[i], 0.25f * usual.parameters()[0]->values.row(2)[i]);
+  }
+  EXPECT_EQ(small.parameters()[2]->to_vector(), usual.parameters()[2]->to_vector());
+}
+
 TEST(RotatedWeightsTest, FusesTheWeightsWithTheAnchor) {
   RotatedWeights layer(16, 9, {}, "x");
   layer.initialise(RandomStream({1, "start"}));

@@ -3,7 +3,7 @@
 // taken. The clients send latent weights, rotations, angles, batch norm and the dense layer; the server
 // averages all of them. The mean of rotations is not a rotation, but the next epoch recomputes it. The
 // paper's two variants (Table 2): "orthogonal" projects the mean onto the orthogonal matrices; with "server",
-// the server computes the rotations and clients send none.
+// the server computes the rotations and clients send none. With "none", the weights are not rotated.
 
 #include <fmt/format.h>
 
@@ -17,6 +17,7 @@ namespace {
 
 RotationUpdate rotation_named(const std::string& name) {
   if (name == "client") return RotationUpdate::kEveryEpoch;
+  if (name == "none") return RotationUpdate::kNone;
   return name == "orthogonal" ? RotationUpdate::kEveryEpochOrthogonal : RotationUpdate::kFixed;
 }
 
@@ -43,11 +44,13 @@ void rotate_at_server(const NetworkSpec& spec, RotatedOptions options, NetworkPa
 
 std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
   const Config section = context.recipe.section("method");
-  const std::vector<std::string> rotations = {"client", "orthogonal", "server"};
+  const std::vector<std::string> rotations = {"client", "orthogonal", "server", "none"};
   const std::string rotation = section.choice("rotation", rotations[0], rotations);
-  const RotatedOptions options{.lambda = section.flag("lambda", true),
-                               .beta = section.flag("beta", true),
-                               .rotation = rotation_named(rotation)};
+  RotatedOptions options{.lambda = section.flag("lambda", true),
+                         .beta = section.flag("beta", true),
+                         .rotation = rotation_named(rotation)};
+  // Read only where it is given: earlier runs were recorded without it.
+  if (section.has("initial_scale")) options.initial_scale = section.number("initial_scale", 1, 1e-3, 1000);
   NetworkMethod method;
   method.key = fmt::format("fedbnn lambda={} beta={} rotation={}", options.lambda, options.beta, rotation);
   const NetworkSpec spec = read_network(context.recipe, context.prototype, true);
@@ -69,8 +72,10 @@ std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
     };
   }
   method.notes = {
-      "one rotation for all filters of a layer, each filter rotated by itself; the paper's text rotates the "
-      "layer as one vector",
+      options.rotation == RotationUpdate::kNone
+          ? "the weights are not rotated; the paper's are"
+          : "one rotation for all filters of a layer, each filter rotated by itself; the paper's text rotates "
+            "the layer as one vector",
       "the slope of the activations' surrogate gradient stays at t = 1; the paper uses one surrogate for "
       "weights and activations",
       "the accuracy is measured on the binary network as deployed; its first layer has real-valued inputs"};

@@ -72,7 +72,7 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
       scratch_(anchor_.filter_floats()),
       inverse_stds_(filters),
       workspace_(inputs),
-      search_(anchor_),
+      search_(options.rotation == RotationUpdate::kNone ? gradient_ : anchor_),  // unused if there is none
       signs_(filters, inputs) {
   weights_.decays = true;
   if (anchor_.is_padded()) local_ = anchor_;
@@ -82,20 +82,22 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
 }
 
 std::vector<Parameter*> RotatedWeights::parameters() {
-  std::vector<Parameter*> all = {&weights_, &theta_, &r1_, &r2_};
+  std::vector<Parameter*> all = {&weights_};
+  if (rotates()) all.insert(all.end(), {&theta_, &r1_, &r2_});
   if (options_.lambda) all.push_back(&lambda_);
   if (options_.beta) all.push_back(&gamma_);
   return all;
 }
 
 void RotatedWeights::initialise(RandomStream random) {
-  const double limit = 1 / std::sqrt(static_cast<double>(inputs_));
+  const double limit = options_.initial_scale / std::sqrt(static_cast<double>(inputs_));
   for (size_t f = 0; f < weights_.values.rows; ++f) {
     for (size_t i = 0; i < inputs_; ++i)
       weights_.values.row(f)[i] = static_cast<float>(limit * (2 * random.uniform() - 1));
   }
   lambda_.values.row(0)[0] = kInitialLambda;
   gamma_.values.row(0)[0] = kInitialGamma;
+  if (!rotates()) return;
   std::fill_n(theta_.values.row(0), theta_.count(), kInitialTheta);
   r1_.values = random_orthogonal(r1_.values.rows, random.substream(1));
   r2_.values = random_orthogonal(r2_.values.rows, random.substream(2));
@@ -140,7 +142,7 @@ void RotatedWeights::set_anchor() {
 
 void RotatedWeights::begin_epoch(size_t iterations, double progress) {
   surrogate_ = surrogate_of_weights(progress);
-  if (options_.rotation == RotationUpdate::kFixed) return;
+  if (options_.rotation == RotationUpdate::kFixed || !rotates()) return;
   for (size_t f = 0; f < standard_.count; ++f) {
     fuse_filter(f);
     standardise(fused_.data(), f, scratch_.data());
@@ -163,8 +165,10 @@ const Matrix& RotatedWeights::forward() {
       fuse_filter(f);
       standardise(fused_.data(), f, standard_.filter(f));
     }
-    rotate(standard_.filter(run.first), run.count, r1_.values, r2_.values, &workspace_,
-           rotated_.filter(run.first));
+    if (rotates()) {
+      rotate(standard_.filter(run.first), run.count, r1_.values, r2_.values, &workspace_,
+             rotated_.filter(run.first));
+    }
     for (size_t f = run.first; f < run.first + run.count; ++f) {
       float* signs = standard_.is_padded() ? scratch_.data() : signs_.row(f);
       kernels.blend_filter(blend(f), blended_.data());
@@ -177,9 +181,9 @@ const Matrix& RotatedWeights::forward() {
 
 FilterBlend RotatedWeights::blend(size_t f) const {
   return {standard_.filter(f),
-          rotated_.filter(f),
+          rotates() ? rotated_.filter(f) : standard_.filter(f),
           anchor_standard_.filter(f),
-          std::fabs(sine(theta_.values.row(0)[f])),
+          rotates() ? std::fabs(sine(theta_.values.row(0)[f])) : 0.0f,
           beta(),
           standard_.filter_floats()};
 }
@@ -206,7 +210,7 @@ void RotatedWeights::backward_to_weights(const FilterRun& run, float* of_lambda)
     float* to = standard_.is_padded() ? scratch_.data() : weights_.gradient.row(f);
     FilterFuseBackward fuse{standard_.filter(f),
                             kept_.filter(i),
-                            gradient_.filter(i),
+                            rotates() ? gradient_.filter(i) : rotated_gradient_.filter(i),  // zeros if none
                             local(f),
                             anchor_.filter(f),
                             mask_.data(),
@@ -225,11 +229,12 @@ void RotatedWeights::backward_to_weights(const FilterRun& run, float* of_lambda)
 void RotatedWeights::backward(const Matrix& gradient) {
   float of_beta = 0;
   float of_lambda = 0;
-  prepare_backward(r2_.values, &workspace_);
+  if (rotates()) prepare_backward(r2_.values, &workspace_);
   for_each_run(standard_.count, kRotatedTogether, [&](const FilterRun& run) {
     backward_to_blend(run, gradient, &of_beta);
     // The gradient of R' w is multiplied by R.
-    rotate_backward(rotated_gradient_.filter(0), run.count, r1_.values, &workspace_, gradient_.filter(0));
+    if (rotates())
+      rotate_backward(rotated_gradient_.filter(0), run.count, r1_.values, &workspace_, gradient_.filter(0));
     backward_to_weights(run, &of_lambda);
   });
   gamma_.gradient.row(0)[0] = of_beta * slope_of_absolute_sine(gamma_.values.row(0)[0]);

@@ -12,13 +12,16 @@ namespace bitfed {
 Surrogate surrogate_of_weights(double progress);
 
 // How R follows the weights: improved at the start of every epoch, from where it is; the same, but replaced
-// by the nearest orthogonal matrices when the anchor is set; or left as it is.
-enum class RotationUpdate { kEveryEpoch, kEveryEpochOrthogonal, kFixed };
+// by the nearest orthogonal matrices when the anchor is set; or left as it is. kNone: there is no R, alpha is
+// 0, and theta, R1 and R2 are no parameters.
+enum class RotationUpdate { kEveryEpoch, kEveryEpochOrthogonal, kFixed, kNone };
 
 struct RotatedOptions {
   bool lambda = true;  // a learned blend with the anchor
   bool beta = true;    // a learned pull toward the anchor
   RotationUpdate rotation = RotationUpdate::kEveryEpoch;
+  // Of the initial weights. Their signs do not depend on it, but smaller weights move further in a step.
+  double initial_scale = 1;
 };
 
 // The latent weights of a binary layer as FedBNN trains them. For every filter, with w_local its weights and
@@ -46,6 +49,7 @@ class RotatedWeights {
   void backward(const Matrix& gradient);
 
  private:
+  bool rotates() const { return options_.rotation != RotationUpdate::kNone; }
   float lambda() const;
   float beta() const;
   const float* local(size_t filter) const;
