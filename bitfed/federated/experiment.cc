@@ -69,6 +69,9 @@ void read_federation(const Config& federation, Experiment* experiment) {
   }
   experiment->clients_per_round = static_cast<uint32_t>(chosen);
   experiment->dropout = federation.number("dropout", 0, 0, 1);
+  // Read only where it is given: earlier runs were recorded without it.
+  if (federation.has("evaluate_every"))
+    experiment->evaluate_every = static_cast<uint32_t>(federation.integer("evaluate_every", 1, 1));
   const std::vector<std::string> choices = {"last", "validation"};
   experiment->select_by_validation = federation.choice("select", "last", choices) == "validation";
   if (experiment->select_by_validation && experiment->evaluation.validation.size() == 0) {

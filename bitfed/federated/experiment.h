@@ -40,6 +40,7 @@ struct Experiment {
   uint32_t clients_per_round = 1;
   double dropout = 0;
   bool select_by_validation = false;  // see FederationOptions
+  uint32_t evaluate_every = 1;
   RoundPolicy policy;
   std::string recipe;  // as resolved
   std::string data;    // of the recipe, the keys that decide which samples of a built-in set are for testing

@@ -138,7 +138,7 @@ void Federation::run_round(uint32_t round) {
                       .upload_bytes = totals_.upload_bytes - before.upload_bytes,
                       .download_bytes = totals_.download_bytes - before.download_bytes,
                       .aggregation_seconds = aggregation_seconds};
-  if (training) {
+  if (is_evaluated(round)) {
     const Stopwatch evaluation;
     event.scores = evaluate(round);
     event.evaluation_seconds = evaluation.seconds();
@@ -160,6 +160,11 @@ void Federation::begin_again(uint32_t round) {
         round, kMaxAttempts);
   }
   run_round(round);
+}
+
+// The preparation is not.
+bool Federation::is_evaluated(uint32_t round) const {
+  return round > 0 && (round % options_.evaluate_every == 0 || round == options_.rounds);
 }
 
 // Evaluates the round's model, which may become the run's.
@@ -222,6 +227,8 @@ uint32_t Federation::restore() {
   server_.restore(state);
   transport_.restore(note.round, note.client_states);
   if (note.round == 0) return 0;
+  const bool none_yet = note.round < std::min(options_.evaluate_every, options_.rounds);
+  if (none_yet && note.model_round == 0) return note.round;
   if (!note.selected.evaluation || note.model_round == 0 || note.model_round > note.round) {
     throw input_error("{}: checkpoint: model_round: found {}, expected an evaluated round from 1 to {}",
                       state.source(), note.model_round, note.round);

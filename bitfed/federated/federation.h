@@ -28,6 +28,7 @@ struct FederationOptions {
   std::function<bool()> stop;  // the user wants to stop
   // Which round's model the run ends with: the last, or the one that was best on validation data.
   bool select_by_validation = false;
+  uint32_t evaluate_every = 1;  // rounds; the last one is always evaluated
   // Repeating a short round is cheaper than making it durable. The work, in seconds, that a crash may cost,
   // and the training time from which an upload of one of many rounds is stored.
   double checkpoint_seconds = 1;
@@ -87,6 +88,7 @@ class Federation {
  private:
   void run_round(uint32_t round);
   void begin_again(uint32_t round);
+  bool is_evaluated(uint32_t round) const;
   std::vector<uint32_t> choose(uint32_t round);
   void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, Origin origin);
   Scores evaluate(uint32_t round);

@@ -18,6 +18,7 @@ FederationOptions options_of(const Experiment& experiment, const RunHooks& hooks
   options.depends_on = experiment.depends_on;
   options.stop = hooks.stop;
   options.select_by_validation = experiment.select_by_validation;
+  options.evaluate_every = experiment.evaluate_every;
   options.checkpoint_seconds = hooks.checkpoint_seconds;
   options.keep_seconds = hooks.checkpoint_seconds;
   return options;

@@ -154,7 +154,7 @@ struct RoundFinished {
   uint64_t upload_bytes = 0;    // of all its clients
   uint64_t download_bytes = 0;  // of all its clients
   double aggregation_seconds = 0;
-  // Of the model after the round; empty after the preparation, which is not evaluated.
+  // Of the model after the round; empty where it was not evaluated.
   std::optional<Scores> scores = {};
   std::optional<double> evaluation_seconds = {};
 

@@ -241,6 +241,58 @@ TEST_F(FederationTest, EndsWithTheModelThatWasBestOnValidation) {
   }
 }
 
+// Of five rounds the second, the fourth and the last are evaluated; the best of these is chosen, though the
+// third would be better. After every crash, too.
+TEST_F(FederationTest, EvaluatesEverySecondRound) {
+  options_.rounds = 5;
+  options_.evaluate_every = 2;
+  best_ = static_cast<double>(expected_value(4, 3, 5, 2, false));
+  const int64_t second = expected_value(4, 2, 5, 2, false);
+  std::vector<uint32_t> evaluated;
+  const Outcome last = live();
+  for (const Event& event : last.events) {
+    const auto* round = std::get_if<RoundFinished>(&event);
+    if (round == nullptr) continue;
+    if (round->scores) evaluated.push_back(round->round);
+    EXPECT_EQ(round->scores.has_value(), round->evaluation_seconds.has_value());
+  }
+  EXPECT_THAT(evaluated, ElementsAre(2, 4, 5));
+  EXPECT_EQ(last.model_round, 5u);
+  EXPECT_EQ(last.model, expected_value(4, 5, 5, 2, false));
+  options_.select_by_validation = true;
+  for (int crash_at = 0;; ++crash_at) {
+    start_afresh();
+    bool crashed = false;
+    try {
+      live(crash_at);
+    } catch (const std::runtime_error&) {
+      crashed = true;
+    }
+    const Outcome outcome = live();
+    ASSERT_EQ(outcome.model, second) << crash_at;
+    ASSERT_EQ(outcome.model_round, 2u) << crash_at;
+    if (!crashed) break;
+  }
+}
+
+// Longer than the run: its last round alone.
+TEST_F(FederationTest, EvaluatesTheLastRoundAtLeast) {
+  options_.evaluate_every = 100;
+  for (int crash_at = 0;; ++crash_at) {
+    start_afresh();
+    bool crashed = false;
+    try {
+      live(crash_at);
+    } catch (const std::runtime_error&) {
+      crashed = true;
+    }
+    const Outcome outcome = live();
+    ASSERT_EQ(outcome.model_round, 3u) << crash_at;
+    ASSERT_EQ(outcome.evaluation.scores.accuracy, 1.0 / static_cast<double>(1 + outcome.value));
+    if (!crashed) break;
+  }
+}
+
 TEST_F(FederationTest, RunsItsRounds) {
   for (const bool prepares : {false, true}) {
     start_afresh();

@@ -8,6 +8,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/data/augmentation.h"
 #include "bitfed/federated/arithmetic/client_mean.h"
+#include "bitfed/federated/network/rate_schedule.h"
 
 namespace bitfed {
 namespace {
@@ -19,18 +20,28 @@ struct Recipe {
   uint32_t batch = 64;
   double rate = 0.1;
   double momentum = 0;
-  double decay = 0;          // of convolutions' weights
-  uint32_t halve_from = 0;   // the round from which on the rate is halved, at once and
-  uint32_t halve_every = 0;  // after each so many rounds more
+  double decay = 0;  // of convolutions' weights
+  RateSchedule schedule;
   Augmentation augmentation = Augmentation::kNone;
   Combining combining;
   uint32_t rounds = kDefaultRounds;
   uint64_t seed = 0;
 };
 
-// Read only where it is given: earlier runs were recorded without it.
-double number_if_given(const Config& section, std::string_view key, double max) {
-  return section.has(key) ? section.number(key, 0, 0, max) : 0;
+// Read only where they are given: earlier runs were recorded without them. Where --set has replaced the
+// recipe's method by one that cannot use them, they are dropped like other keys of that method.
+void read_momentum(const MethodContext& context, const NetworkMethod& method, Recipe* recipe) {
+  if (method.train && context.recipe.section("method").is_replaced()) return;
+  const Config client = context.recipe.section("client");
+  const auto read = [&](const char* key, double max, double* value) {
+    if (!client.has(key)) return;
+    *value = client.number(key, 0, 0, max);
+    if (method.train && *value > 0)
+      throw input_error("{}: found {}, expected 0: this method has a descent of its own", client.where(key),
+                        *value);
+  };
+  read("momentum", 0.9999, &recipe->momentum);
+  read("weight_decay", 1, &recipe->decay);
 }
 
 Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
@@ -41,19 +52,8 @@ Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 5, 1, 100000));
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 64, 1, 4096));
   recipe.rate = client.number("learning_rate", method.learning_rate, 1e-9, 1000);
-  recipe.momentum = number_if_given(client, "momentum", 0.9999);
-  recipe.decay = number_if_given(client, "weight_decay", 1);
-  for (const char* key : {"momentum", "weight_decay"}) {
-    const double found = number_if_given(client, key, 1);
-    if (method.train && found > 0)
-      throw input_error("{}: found {}, expected 0: this method has a descent of its own", client.where(key),
-                        found);
-  }
-  // The paper's 200 and 50 of 500 rounds: a shorter run lowers it as well.
-  recipe.halve_from =
-      static_cast<uint32_t>(client.integer("halve_from", std::max<uint32_t>(2, recipe.rounds / 5 * 2), 1));
-  recipe.halve_every =
-      static_cast<uint32_t>(client.integer("halve_every", std::max<uint32_t>(1, recipe.rounds / 10), 1));
+  read_momentum(context, method, &recipe);
+  recipe.schedule = read_rate_schedule(client, recipe.rounds);
   const std::vector<std::string> augmentations = {"none", "crop-flip"};
   if (client.choice("augment", "none", augmentations) == "crop-flip")
     recipe.augmentation = Augmentation::kCropFlip;
@@ -286,10 +286,7 @@ class Server : public ServerHalf {
 
   State broadcast(uint32_t round) const override {
     State state = save();
-    double rate = recipe_.rate;
-    if (round >= recipe_.halve_from)
-      rate /= std::exp2(1 + (round - recipe_.halve_from) / recipe_.halve_every);
-    state.add_scalar("learning_rate", static_cast<float>(rate));
+    state.add_scalar("learning_rate", static_cast<float>(recipe_.rate * recipe_.schedule.factor(round)));
     state.add_scalar<uint32_t>("round", round);
     return state;
   }

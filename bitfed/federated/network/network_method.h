@@ -63,8 +63,8 @@ void initialise_small(const RandomStream& random, const ParameterShapes& shapes,
 // FedAvg of networks that are deployed as they are trained, in real numbers.
 NetworkMethod real_network_method(const MethodContext& context);
 
-// Trains by the context's trainers. Reads [client] epochs, batch, learning_rate, halve_from, halve_every,
-// momentum, weight_decay, augment, and rounds; of [federation] how the server combines uploads.
+// Trains by the context's trainers. Reads [client] epochs, batch, learning_rate and its schedule, momentum,
+// weight_decay, augment, and rounds; of [federation] how the server combines uploads.
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method);
 
 }  // namespace bitfed

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "bitfed/report/charts/charts.h"
 #include "bitfed/report/humanise.h"
@@ -102,8 +101,9 @@ Series curve_of(const RunFolder& run, const std::string& name,
                 std::optional<double> (*value)(const RoundFinished&) = accuracy_of) {
   Series series{name, {}};
   for (const RoundFinished& round : run.rounds) {
-    const double accuracy = value(round).value_or(std::numeric_limits<double>::quiet_NaN());
-    series.points.push_back({static_cast<double>(round.round), accuracy});
+    // A curve leads from one round that was evaluated to the next.
+    if (const auto accuracy = value(round))
+      series.points.push_back({static_cast<double>(round.round), *accuracy});
   }
   return series;
 }
