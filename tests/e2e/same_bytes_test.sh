@@ -43,7 +43,12 @@ federation fedbnn-cnn4-server network method.rotation=server
 federation fedbnn-resnet10 network model.name=resnet10
 federation fedbnn-resnet10-static network model.name=resnet10 model.deploy=static
 federation fedbnn-resnet18 network model.name=resnet18 rounds=1 client.epochs=1
+federation fedbnn-cnn4-momentum network client.momentum=0.9 client.weight_decay=5e-4 method.rotation=none
+federation fedbnn-resnet10-shortcuts network model.name=resnet10 model.shortcuts=convolution client.momentum=0.9 \
+  client.weight_decay=5e-4 client.schedule=cosine method.initial_scale=0.3
 federation fedavg-cnn4 network method.name=fedavg
+federation fedavg-resnet10-shortcuts network method.name=fedavg model.name=resnet10 model.shortcuts=convolution \
+  client.momentum=0.9 client.weight_decay=5e-4 client.schedule=step federation.evaluate_every=2
 federation fedavg-cnn4-narrow network method.name=fedavg model.width=5
 federation fedavg-resnet10 network method.name=fedavg model.name=resnet10
 federation fedavg-resnet10-narrow network method.name=fedavg model.name=resnet10 model.width=5

@@ -89,6 +89,23 @@ TEST(FedBnnTest, WhatIsSent) {
   EXPECT_TRUE(unrotated.has("blocks.0.convolution.lambda"));
 }
 
+// What goes beyond the paper's text is in the notes of a run.
+TEST(FedBnnTest, NotesSayWhatGoesBeyondThePaper) {
+  const auto notes = [](const std::string& model, const std::string& client) {
+    return hand_made::method_of("[model]\nname = \"resnet10\"\nwidth = 16\n" + model +
+                                    "[method]\nname = \"fedbnn\"\n[client]\n" + client,
+                                some_images(0))
+        ->make_server()
+        ->notes();
+  };
+  const auto momentum = HasSubstr("momentum 0.9 and weight decay 0.0005");
+  const auto shortcut = HasSubstr("a shortcut around each convolution");
+  const auto beyond = notes("shortcuts = \"convolution\"\n", "momentum = 0.9\nweight_decay = 5e-4\n");
+  EXPECT_THAT(beyond, testing::Contains(momentum));
+  EXPECT_THAT(beyond, testing::Contains(shortcut));
+  EXPECT_THAT(notes("", ""), testing::Not(testing::Contains(testing::AnyOf(momentum, shortcut))));
+}
+
 // Clients begin every round with the lambda and beta that the server started with: averaged, they drift to
 // where nothing is learned any more.
 TEST(FedBnnTest, LambdaAndBetaBeginAnewInEveryRound) {

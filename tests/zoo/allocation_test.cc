@@ -17,7 +17,7 @@ void expect_none(const std::string& name, Network network) {
   for (const bool warm : {false, true}) {
     const size_t before = allocations;
     network.differentiate(labels);
-    network.descend({.rate = 0.1f});
+    network.descend({.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f});
     if (warm) {
       EXPECT_EQ(allocations - before, 0u) << name;
     }

@@ -79,6 +79,9 @@ std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
       "the slope of the activations' surrogate gradient stays at t = 1; the paper uses one surrogate for "
       "weights and activations",
       "the accuracy is measured on the binary network as deployed; its first layer has real-valued inputs"};
+  if (spec.shortcuts == Shortcuts::kConvolution)
+    method.notes.emplace_back(
+        "a shortcut around each convolution; the paper does not say which its blocks have");
   if (options.lambda || options.beta)
     method.notes.emplace_back(
         "clients learn lambda and beta again in every round; the paper averages all learned parameters");

@@ -1,6 +1,8 @@
 #include "bitfed/federated/network/network_method.h"
 #include "bitfed/zoo/network/network_recipe.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -392,6 +394,10 @@ NetworkMethod real_network_method(const MethodContext& context) {
 
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method) {
   const Recipe recipe = read_recipe(context, method);
+  if (recipe.momentum > 0 || recipe.decay > 0) {
+    method.notes.push_back(
+        fmt::format("local training with momentum {} and weight decay {}", recipe.momentum, recipe.decay));
+  }
   return std::make_unique<AveragedNetworks>(std::move(method), recipe,
                                             context.trainers != nullptr ? *context.trainers : Trainers());
 }
