@@ -40,14 +40,16 @@ TEST(RateSchedule, HalfACosineWave) {
 }
 
 TEST(RateSchedule, Steps) {
-  const RateSchedule usual = schedule_of("schedule = \"step\"\n", 100);
-  EXPECT_EQ(usual.factor(50), 1);
-  EXPECT_DOUBLE_EQ(usual.factor(51), 0.1);
-  EXPECT_DOUBLE_EQ(usual.factor(75), 0.1);
-  EXPECT_DOUBLE_EQ(usual.factor(76), 0.01);
-  const RateSchedule given = schedule_of("schedule = \"step\"\nstep_rounds = [3]\nstep_factor = 0.5\n", 9);
+  const RateSchedule usual = schedule_of("schedule = \"step\"\n", 90);
+  EXPECT_EQ(usual.factor(30), 1);
+  EXPECT_DOUBLE_EQ(usual.factor(31), 0.1);
+  EXPECT_DOUBLE_EQ(usual.factor(60), 0.1);
+  EXPECT_DOUBLE_EQ(usual.factor(61), 0.01);
+  const RateSchedule given = schedule_of("schedule = \"step\"\nstep_every = 2\nstep_factor = 0.5\n", 9);
   EXPECT_EQ(given.factor(2), 1);
-  EXPECT_EQ(given.factor(9), 0.5);
+  EXPECT_EQ(given.factor(3), 0.5);
+  EXPECT_EQ(given.factor(9), 0.0625);
+  EXPECT_GT(static_cast<float>(schedule_of("schedule = \"step\"\nstep_every = 1\n", 500).factor(500)), 0);
 }
 
 TEST(RateSchedule, Constant) {

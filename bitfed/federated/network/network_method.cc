@@ -1,8 +1,6 @@
 #include "bitfed/federated/network/network_method.h"
 #include "bitfed/zoo/network/network_recipe.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -30,20 +28,12 @@ struct Recipe {
   uint64_t seed = 0;
 };
 
-// Read only where they are given: earlier runs were recorded without them. Where --set has replaced the
-// recipe's method by one that cannot use them, they are dropped like other keys of that method.
-void read_momentum(const MethodContext& context, const NetworkMethod& method, Recipe* recipe) {
-  if (method.train && context.recipe.section("method").is_replaced()) return;
-  const Config client = context.recipe.section("client");
-  const auto read = [&](const char* key, double max, double* value) {
-    if (!client.has(key)) return;
-    *value = client.number(key, 0, 0, max);
-    if (method.train && *value > 0)
-      throw input_error("{}: found {}, expected 0: this method has a descent of its own", client.where(key),
-                        *value);
-  };
-  read("momentum", 0.9999, &recipe->momentum);
-  read("weight_decay", 1, &recipe->decay);
+// Read only where they are given: earlier runs were recorded without them. To a method with a descent of its
+// own they are unknown keys.
+void read_momentum(const Config& client, const NetworkMethod& method, Recipe* recipe) {
+  if (method.train) return;
+  if (client.has("momentum")) recipe->momentum = client.number("momentum", 0, 0, 0.9999);
+  if (client.has("weight_decay")) recipe->decay = client.number("weight_decay", 0, 0, 1);
 }
 
 Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
@@ -54,7 +44,7 @@ Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 5, 1, 100000));
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 64, 1, 4096));
   recipe.rate = client.number("learning_rate", method.learning_rate, 1e-9, 1000);
-  read_momentum(context, method, &recipe);
+  read_momentum(client, method, &recipe);
   recipe.schedule = read_rate_schedule(client, recipe.rounds);
   const std::vector<std::string> augmentations = {"none", "crop-flip"};
   if (client.choice("augment", "none", augmentations) == "crop-flip")
@@ -394,10 +384,8 @@ NetworkMethod real_network_method(const MethodContext& context) {
 
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method) {
   const Recipe recipe = read_recipe(context, method);
-  if (recipe.momentum > 0 || recipe.decay > 0) {
-    method.notes.push_back(
-        fmt::format("local training with momentum {} and weight decay {}", recipe.momentum, recipe.decay));
-  }
+  if (recipe.momentum > 0 || recipe.decay > 0)
+    method.notes.emplace_back("local training with momentum or weight decay: see the recipe's [client]");
   return std::make_unique<AveragedNetworks>(std::move(method), recipe,
                                             context.trainers != nullptr ? *context.trainers : Trainers());
 }

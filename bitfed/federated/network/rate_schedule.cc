@@ -9,6 +9,7 @@ namespace bitfed {
 namespace {
 
 constexpr double kPi = 3.14159265358979323846;
+constexpr double kMin = 1e-25;  // as a float times any rate it is still above 0
 
 // The FedBNN paper halves from round 200 on, every 50 of its 500 rounds; a shorter run does so by the same
 // shares. Whole fifths of the rounds: at most one round early.
@@ -19,10 +20,10 @@ void read_halving(const Config& client, RateSchedule* schedule) {
   schedule->halve_every = static_cast<uint32_t>(client.integer("halve_every", every, 1));
 }
 
-// By default after a half and three quarters of the rounds.
+// By default after each third of the rounds.
 void read_steps(const Config& client, RateSchedule* schedule) {
-  const int64_t rounds = schedule->rounds;
-  schedule->step_rounds = client.integers("step_rounds", {rounds / 2 + 1, rounds * 3 / 4 + 1}, 2, INT32_MAX);
+  const uint32_t every = std::max<uint32_t>(1, schedule->rounds / 3);
+  schedule->step_every = static_cast<uint32_t>(client.integer("step_every", every, 1));
   schedule->step_factor = client.number("step_factor", 0.1, 1e-3, 1);
 }
 
@@ -40,7 +41,7 @@ double RateSchedule::factor(uint32_t round) const {
     }
     case Kind::kStep: {
       double factor = 1;
-      for (const int64_t step : step_rounds) factor *= round >= step ? step_factor : 1;
+      for (uint32_t i = 0; i < (round - 1) / step_every && factor > kMin; ++i) factor *= step_factor;
       return factor;
     }
     case Kind::kConstant:

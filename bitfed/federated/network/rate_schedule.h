@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "bitfed/base/config.h"
 
@@ -12,7 +11,7 @@ struct RateSchedule {
   enum class Kind {
     kHalve,     // halved at round halve_from, and again every halve_every rounds
     kCosine,    // half a cosine wave: from all of it in the first round to almost nothing in the last
-    kStep,      // times step_factor at each of step_rounds
+    kStep,      // times step_factor every step_every rounds
     kConstant,  // unchanged
   };
 
@@ -20,7 +19,7 @@ struct RateSchedule {
   uint32_t rounds = 1;  // of the run
   uint32_t halve_from = 1;
   uint32_t halve_every = 1;
-  std::vector<int64_t> step_rounds = {};
+  uint32_t step_every = 1;
   double step_factor = 0.1;
 
   // Of the initial rate, in a round from 1 to `rounds`; above 0.

@@ -38,7 +38,7 @@ class CpuTrainer : public Trainer {
     networks_[client].seed(random);
     networks_[client].set_anchor();
     networks_[client].stop();
-    diverged_[client] = false;
+    diverged_[client] = 0;
   }
   void begin_epoch(size_t client, double progress) override { networks_[client].begin_epoch(progress); }
   void end_round(size_t client) override { networks_[client].fuse(); }
@@ -49,17 +49,17 @@ class CpuTrainer : public Trainer {
   void differentiate(std::span<const std::span<const uint16_t>> labels) override {
     assert(labels.size() == networks_.size());
     for (size_t i = 0; i < labels.size(); ++i) {
-      if (!labels[i].empty() && !std::isfinite(networks_[i].differentiate(labels[i]))) diverged_[i] = true;
+      if (!labels[i].empty() && !std::isfinite(networks_[i].differentiate(labels[i]))) diverged_[i] = 1;
     }
   }
-  bool diverged(size_t client) override { return diverged_[client]; }
+  bool diverged(size_t client) override { return diverged_[client] != 0; }
   void descend(size_t client, const Descent& descent) override { networks_[client].descend(descent); }
 
  private:
   NetworkSpec spec_;
   mutable std::vector<Network> networks_;  // one per client; they hand out their parameters to be changed
   ParameterShapes shapes_;
-  std::vector<bool> diverged_;
+  std::vector<uint8_t> diverged_;
 };
 
 }  // namespace

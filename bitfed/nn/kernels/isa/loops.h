@@ -156,24 +156,18 @@ void descend(float* parameters, const float* gradient, size_t count, float rate)
     store(parameters + i, fma(down, load(gradient + i), load(parameters + i)));
 }
 
-template <bool kDecays>
-inline void descend_with_momentum_as(const MomentumStep& s) {
+void descend_with_momentum(const MomentumStep& s) {
   const Lanes down = all(-s.rate);
   const Lanes momentum = all(s.momentum);
   const Lanes decay = all(s.decay);
   for (size_t i = 0; i < s.count; i += kLanes) {
     const Lanes parameter = load(s.parameters + i);
     Lanes gradient = load(s.gradient + i);
-    if constexpr (kDecays) gradient = fma(decay, parameter, gradient);
+    if (s.decays) gradient = fma(decay, parameter, gradient);
     const Lanes velocity = fma(momentum, load(s.velocity + i), gradient);
     store(s.velocity + i, velocity);
     store(s.parameters + i, fma(down, velocity, parameter));
   }
-}
-
-void descend_with_momentum(const MomentumStep& s) {
-  if (s.decays) return descend_with_momentum_as<true>(s);
-  descend_with_momentum_as<false>(s);
 }
 
 template <Activation kActivation>
