@@ -9,6 +9,7 @@ namespace bitfed::cli {
 void add_run(CLI::App& app);
 void add_report(CLI::App& app);
 void add_reproduce(CLI::App& app);
+void add_sweep(CLI::App& app);
 void add_data(CLI::App& app);
 void add_data_partition(CLI::App& data);  // a subcommand of data
 void add_inspect(CLI::App& app);

@@ -9,9 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/data/catalog/catalog.h"
 #include "bitfed/data/catalog/fetch.h"
+#include "bitfed/data/check_split.h"
+#include "bitfed/data/formats/sample_sheet.h"
 #include "bitfed/data/pixel_statistics.h"
 #include "cli/commands.h"
 #include "cli/download_progress.h"
@@ -87,17 +90,56 @@ void print_pixels(const Dataset& train) {
              fmt::join(train.pixel_std, ", "));
 }
 
-void info(const std::string& name, const std::string& data_dir) {
-  const DatasetEntry& entry = find_entry(name);
-  const DataSplit split = load_dataset(name, data_dir);
-  fmt::print("name      {}\nabout     {}\nlicence   {}\n", entry.name, entry.description, entry.licence);
-  fmt::print("where     {}\n", whereabouts(entry, data_dir));
+struct Options {
+  std::string name;
+  std::string data_dir;
+  std::vector<std::string> keys;  // of [data], as label=activity
+  std::string pictures;           // the file to write them to; empty: none
+};
+
+// What a recipe, a file or a folder names, as its [data] would.
+DataSplit load_named(const Options& options) {
+  const bool is_recipe = fs::path(options.name).extension() == ".toml";
+  Config recipe = is_recipe ? Config::load(options.name) : Config::parse("[data]", options.name);
+  if (!is_recipe)
+    recipe.set(fs::is_directory(options.name) ? "data.folder" : "data.file",
+               fmt::format("{:?}", options.name));
+  for (const std::string& key : options.keys) recipe.set_all(std::vector<std::string>{"data." + key});
+  const auto seed = static_cast<uint64_t>(recipe.integer("seed", 0, 0, INT64_MAX));
+  const Config data = recipe.section("data");
+  DataSplit split = load_data(data, options.data_dir, seed);
+  check_split(split);
+  if (!is_recipe) recipe.reject_unknown_keys();
+  return split;
+}
+
+void write_pictures(const Dataset& train, const std::string& path) {
+  if (train.is_table()) throw input_error("--pictures: {} is a table", train.name);
+  write_file_atomically(path, encode_png(sample_sheet(train)));
+  fmt::print(stderr, "wrote {}\n", path);
+}
+
+void info(const Options& options) {
+  const std::vector<DatasetEntry>& known = datasets();
+  const bool is_own = std::none_of(known.begin(), known.end(),
+                                   [&](const DatasetEntry& entry) { return entry.name == options.name; });
+  std::error_code code;
+  if (is_own && !fs::exists(options.name, code)) find_entry(options.name);  // throws, with the nearest name
+  const DataSplit split = is_own ? load_named(options) : load_dataset(options.name, options.data_dir);
+  if (is_own) {
+    fmt::print("name      {}\nwhere     {}\n", split.train.name, options.name);
+  } else {
+    const DatasetEntry& entry = find_entry(options.name);
+    fmt::print("name      {}\nabout     {}\nlicence   {}\n", entry.name, entry.description, entry.licence);
+    fmt::print("where     {}\n", whereabouts(entry, options.data_dir));
+  }
   fmt::print("samples   {} for training, {} for testing\n", split.train.size(), split.test.size());
   fmt::print("shape     {}\nclasses   {}\n", shape(split.train), split.train.class_count());
   if (!split.train.is_table()) print_pixels(split.train);
   if (!split.train.groups.empty()) fmt::print("people    {}\n", split.train.group_names.size());
   for (const std::string& note : split.notes) fmt::print("note      {}\n", note);
   print_classes(split);
+  if (!options.pictures.empty()) write_pictures(split.train, options.pictures);
 }
 
 void fetch(const std::string& name, const std::string& data_dir) {
@@ -120,11 +162,6 @@ void fetch(const std::string& name, const std::string& data_dir) {
   fmt::print("{}: fetched into {}\n", name, folder);
 }
 
-struct Options {
-  std::string name;
-  std::string data_dir;
-};
-
 }  // namespace
 
 void add_data(CLI::App& app) {
@@ -140,12 +177,23 @@ void add_data(CLI::App& app) {
 
   CLI::App* info_command =
       data->add_subcommand("info", "Load a data set and describe it: shape, classes, licence");
-  info_command->add_option("name", options->name, "A name that 'bitfed data list' shows")
+  info_command
+      ->add_option("name", options->name,
+                   "A name that 'bitfed data list' shows, a file, a folder of images, or a recipe")
       ->required()
-      ->type_name("NAME");
+      ->type_name("NAME-or-PATH");
+  info_command
+      ->add_option("--set", options->keys, "A key of [data] for a file or folder: --set label=activity")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  info_command->add_option("--pictures", options->pictures, "Write the first samples of every class")
+      ->type_name("FILE.png");
   info_command->add_option("--data-dir", options->data_dir, "Look here first")->type_name("DIR");
-  info_command->footer("Example: bitfed data info mnist\n\n" + std::string(kSearchPathHelp));
-  info_command->callback([options] { info(options->name, options->data_dir); });
+  info_command->footer(
+      "Examples:\n  bitfed data info mnist\n  bitfed data info pets/ --pictures pets.png\n"
+      "  bitfed data info letters-images-idx3-ubyte --set labels=letters-labels-idx1-ubyte\n\n" +
+      std::string(kSearchPathHelp));
+  info_command->callback([options] { info(*options); });
 
   CLI::App* fetch_command =
       data->add_subcommand("fetch", "Download a data set from its public home and check its sums");

@@ -21,7 +21,7 @@ struct ExportArguments {
 };
 
 void write_c(const ExportArguments& arguments, const ModelFile& file) {
-  const CExport code = export_c(*file.model, arguments.name, file.class_names);
+  const CExport code = export_c(*file.model, arguments.name, file.class_names, file.columns);
   const std::filesystem::path folder = arguments.out;
   create_folders(folder);
   write_file_atomically(folder / (arguments.name + ".h"), code.header);
@@ -34,7 +34,7 @@ void write_c(const ExportArguments& arguments, const ModelFile& file) {
 }
 
 void write_onnx(const ExportArguments& arguments, const ModelFile& file) {
-  const Bytes bytes = export_onnx(*file.model, arguments.name, file.class_names);
+  const Bytes bytes = export_onnx(*file.model, arguments.name, file.class_names, file.columns);
   const std::filesystem::path path = std::filesystem::path(arguments.out) / (arguments.name + ".onnx");
   create_folders(arguments.out);
   write_file_atomically(path, bytes);

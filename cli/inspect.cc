@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "bitfed/base/error.h"
+#include "bitfed/base/names.h"
 #include "bitfed/bits/kernels.h"
 #include "bitfed/model/booleanizer_json.h"
 #include "bitfed/report/charts/clause_logic.h"
@@ -162,6 +163,7 @@ void inspect(const InspectArguments& arguments) {
     nlohmann::ordered_json json = {{"name", file.name},           {"classes", file.class_names},
                                    {"model_sha256", file.sha256}, {"model_bytes", costs.bytes},
                                    {"flops", costs.flops},        {"binary_ops", costs.binary_ops}};
+    if (!file.columns.empty()) json["columns"] = file.columns;
     if (tsetlin != nullptr) json["machines"] = machines_json(*tsetlin);
     if (perceptron != nullptr) json["layers"] = layers_json(*perceptron);
     if (network != nullptr) json["layers"] = layers_json(*network);
@@ -174,14 +176,18 @@ void inspect(const InspectArguments& arguments) {
       file.name.empty() ? arguments.model : file.name, file.class_names.size(),
       human_bytes(static_cast<double>(costs.bytes)), human_count(static_cast<double>(costs.binary_ops)),
       human_count(static_cast<double>(costs.flops)), file.sha256);
+  if (!file.columns.empty()) fmt::print("  columns       {}\n", joined(file.columns));
   if (perceptron != nullptr) print_layers(*perceptron);
   if (network != nullptr) print_layers(*network);
   if (tsetlin == nullptr) return;
   print_members(*tsetlin);
   if (arguments.clauses == 0) return;
-  fmt::print(
-      "\nThe strongest clauses: vote, where in the image, what must hold in the patch: p(row, column)\n\n");
-  for (const std::string& line : strongest_clauses_text(*tsetlin, file.class_names, arguments.clauses)) {
+  fmt::print("\nThe strongest clauses: vote, {}\n\n",
+             input_of_model(*tsetlin).is_table()
+                 ? "what must hold in the row"
+                 : "where in the image, what must hold in the patch: p(row, column)");
+  for (const std::string& line :
+       strongest_clauses_text(tsetlin->members(), file.class_names, arguments.clauses, file.columns)) {
     fmt::print("{}\n", line);
   }
 }

@@ -28,6 +28,7 @@ int run(int argc, char** argv) {
   bitfed::cli::add_run(app);
   bitfed::cli::add_report(app);
   bitfed::cli::add_reproduce(app);
+  bitfed::cli::add_sweep(app);
   bitfed::cli::add_data(app);
   bitfed::cli::add_inspect(app);
   bitfed::cli::add_predict(app);

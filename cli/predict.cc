@@ -7,53 +7,20 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
-#include "bitfed/data/catalog/catalog.h"
-#include "bitfed/data/formats/csv.h"
 #include "bitfed/zoo/model_file.h"
 #include "cli/commands.h"
+#include "cli/scored_rows.h"
 
 namespace bitfed::cli {
 namespace {
 
 struct PredictArguments {
   std::string model;
-  std::string data;
-  std::string data_dir;
-  std::string label;
-  std::string person;
+  RowsRequest request;
   std::string out;
   unsigned threads = 0;
   bool json = false;
 };
-
-// The test part of a built-in set. If the model was trained on the same set, the split is the one of its
-// training, so that it is not tested on training samples.
-Dataset load_test_part(const PredictArguments& arguments, const ModelFile& file) {
-  if (!file.data.empty()) {
-    const Config recipe = Config::parse(file.data, arguments.model);
-    const Config data = recipe.section("data");
-    if (data.text("name", "") == arguments.data) {
-      const auto seed = static_cast<uint64_t>(recipe.integer("seed", 0, 0, INT64_MAX));
-      return load_data(data, arguments.data_dir, seed).test;
-    }
-  }
-  return load_dataset(arguments.data, arguments.data_dir).test;
-}
-
-// Of a built-in set the test part, of a CSV file all rows.
-Dataset load(const PredictArguments& arguments, const ModelFile& file) {
-  const std::vector<DatasetEntry>& known = datasets();
-  const bool built_in = std::any_of(known.begin(), known.end(),
-                                    [&](const DatasetEntry& entry) { return entry.name == arguments.data; });
-  if (built_in) return load_test_part(arguments, file);
-  std::error_code code;
-  if (!std::filesystem::exists(arguments.data, code))
-    find_entry(arguments.data);  // throws, with the nearest name
-  if (arguments.label.empty()) {
-    throw input_error("--data {}: a CSV file needs --label, the column with the classes", arguments.data);
-  }
-  return load_csv(arguments.data, {arguments.label, arguments.person, {}});
-}
 
 // A table may show fewer classes than the model knows, and in another order: its labels become the model's.
 void match_classes(const ModelFile& file, Dataset* data) {
@@ -88,11 +55,12 @@ void write_csv(const std::string& path, const ModelFile& file, const Dataset& da
 
 void predict_file(const PredictArguments& arguments) {
   const ModelFile file = read_model_file(arguments.model);
-  Dataset data = load(arguments, file);
+  ScoredRows scored = load_scored_rows(arguments.request, file);
+  Dataset& data = scored.data;
   match_classes(file, &data);
   if (data.dropped_rows > 0) {
     fmt::print(stderr, "{}: {} rows with empty cells were left out; samples are counted without them\n",
-               arguments.data, data.dropped_rows);
+               data.name, data.dropped_rows);
   }
   ThreadPool pool(arguments.threads);
   const auto start = std::chrono::steady_clock::now();
@@ -104,13 +72,13 @@ void predict_file(const PredictArguments& arguments) {
       static_cast<double>(right) / static_cast<double>(std::max<size_t>(1, predicted.size()));
   if (!arguments.out.empty()) write_csv(arguments.out, file, data, predicted);
   if (arguments.json) {
-    const nlohmann::ordered_json json = {{"model", arguments.model},
-                                         {"data", arguments.data},
-                                         {"samples", predicted.size()},
-                                         {"accuracy", accuracy},
+    const nlohmann::ordered_json json = {{"model", arguments.model},    {"data", data.name},
+                                         {"rows", scored.rows},         {"scored", scored.about},
+                                         {"samples", predicted.size()}, {"accuracy", accuracy},
                                          {"seconds", seconds}};
     fmt::print("{}\n", json.dump(1));
   } else {
+    fmt::print("scored: {}\n", scored.about);
     fmt::print("{} of {} right: {:.2f} %  ({:.0f} samples/s on {} threads)\n", right, predicted.size(),
                100 * accuracy, static_cast<double>(predicted.size()) / std::max(seconds, 1e-9), pool.size());
   }
@@ -122,17 +90,29 @@ void add_predict(CLI::App& app) {
   auto arguments = std::make_shared<PredictArguments>();
   CLI::App* command = app.add_subcommand("predict", "Predict with a model and print its accuracy");
   command->add_option("MODEL", arguments->model, "A model.safetensors of a run")->required();
-  command->add_option("--data", arguments->data, "A data set (its test part), or a CSV file")
-      ->type_name("NAME-or-FILE")
-      ->required();
-  command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
-  command->add_option("--label", arguments->label, "CSV: the column with the classes");
-  command->add_option("--person", arguments->person, "CSV: the column with the person, which is no input");
+  RowsRequest& request = arguments->request;
+  command
+      ->add_option("--data", request.data,
+                   "A built-in data set, a CSV file, or a recipe whose [data] is read\n"
+                   "(default: the data that the model was trained on)")
+      ->type_name("NAME-or-FILE");
+  command->add_option("--data-dir", request.data_dir, "Where to look for data first")->type_name("DIR");
+  command
+      ->add_option("--rows", request.rows,
+                   "Which rows are scored. Default: of the run's own data and of built-in sets the test\n"
+                   "rows, as the run had them; of any other file all")
+      ->check(CLI::IsMember({"test", "validation", "train", "all"}));
+  command->add_option("--label", request.label, "CSV: the column with the classes (default: the recipe's)");
+  command->add_option("--person", request.person, "CSV: the column with the person, which is no input");
+  command->add_option("--ignore", request.ignore, "CSV: columns that are no inputs, as a,b");
   command->add_option("--out", arguments->out, "Write every prediction to this CSV file")
       ->type_name("FILE.csv");
   command->add_option("--threads", arguments->threads, "Default: one per processor")
       ->check(CLI::Range(1u, 4096u));
   command->add_flag("--json", arguments->json, "One JSON document");
+  command->footer(
+      "Columns of a CSV file are found by their names, in any order; others are left out. Models of earlier\n"
+      "builds do not know names: they take the columns in order, and --ignore says which to leave out.");
   command->callback([arguments] { predict_file(*arguments); });
 }
 

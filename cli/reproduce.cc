@@ -219,7 +219,8 @@ void reproduce(const ReproduceArguments& arguments) {
   }
   const ReproducedTable result = reproduction.write();
   fmt::print("{}", reproduction_text(result, reproduction.rows()));
-  fmt::print(stderr, "wrote {}, table.md, table.csv\n", (reproduction.folder() / "table.html").string());
+  fmt::print(stderr, "wrote {}, table.md, table.csv, table.tex\n",
+             (reproduction.folder() / "table.html").string());
 }
 
 }  // namespace
@@ -251,8 +252,8 @@ void add_reproduce(CLI::App& app) {
       ->check(CLI::Range(1u, 4096u));
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->footer(
-      "Writes DIR/PAPER-TABLE/table.html, table.md and table.csv, and a run's folder for every cell under\n"
-      "DIR/cells, which tables share. The clients of a row and seed are trained once; the methods fuse the\n"
+      "Writes DIR/PAPER-TABLE/table.html, table.md, table.csv and table.tex, and a run's folder for every\n"
+      "cell under DIR/cells, which tables share. The clients of a row and seed are trained once; the methods fuse the\n"
       "same uploads. Finished runs are kept: after Ctrl-C or a crash the same command goes on.\n"
       "Example: bitfed reproduce fedtmos:table1 --rows 'mnist/*'");
   command->callback([arguments] { reproduce(*arguments); });

@@ -42,8 +42,8 @@ ReproducedTable empty_table(const PaperTable& table, const ReproductionOptions& 
   }
   for (const PaperColumn& column : table.columns) {
     const Metric& metric = column.metric;
-    result.columns.push_back(
-        {column.name, metric.unit, metric.decimals, metric.lower_is_better, index_of(table, column.against)});
+    result.columns.push_back({column.name, metric.unit, metric.decimals, metric.lower_is_better,
+                              index_of(table, column.against), false});
   }
   for (const PaperRow& row : table.rows) {
     ReproducedRow& shown = result.rows.emplace_back();
@@ -57,13 +57,13 @@ ReproducedTable empty_table(const PaperTable& table, const ReproductionOptions& 
   return result;
 }
 
+}  // namespace
+
 std::string machine_of(const RunSummary& summary) {
   return fmt::format("{}; {} clients at once, {}, bitfed {}",
                      summary.machine.empty() ? "unknown machine" : summary.machine,
                      summary.threads.value_or(0), summary.isa, summary.version);
 }
-
-}  // namespace
 
 ReproducedTable gather(const PaperTable& table, const ReproductionOptions& options,
                        const std::vector<ReproductionCell>& cells,
@@ -90,6 +90,7 @@ void write_reproduced(const ReproducedTable& table, const std::filesystem::path&
   create_folders(folder);
   write_file_atomically(folder / "table.md", reproduction_markdown(table));
   write_file_atomically(folder / "table.csv", reproduction_csv(table));
+  write_file_atomically(folder / "table.tex", reproduction_latex(table));
   write_file_atomically(folder / "table.html", reproduction_page(table));
 }
 

@@ -57,6 +57,10 @@ std::string speed_text(double samples_per_second) {
 
 void print_accuracies(const RunSummary& summary) {
   row("accuracy", shown(summary.accuracy, percent));
+  if (summary.f1_macro && summary.balanced_accuracy) {
+    row("by class", fmt::format("macro F1 {}, balanced accuracy {}", percent(*summary.f1_macro),
+                                percent(*summary.balanced_accuracy)));
+  }
   if (summary.local_accuracy_mean) {
     const auto count =
         std::count_if(summary.client_results.begin(), summary.client_results.end(),

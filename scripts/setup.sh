@@ -2,7 +2,7 @@
 
 log_dir=build
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
-  zlib1g-dev libcurl4-openssl-dev)
+  zlib1g-dev libcurl4-openssl-dev libpng-dev libjpeg-dev)
 # For bitfed serve, join and certs; without them the rest is built.
 rpc_packages=(libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libsqlite3-dev libssl-dev)
 

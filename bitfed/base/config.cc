@@ -120,7 +120,7 @@ const toml::node* find_in(const toml::table& root, const Path& path) {
 }
 
 // The keys that say what a table is about, and so what its other keys mean.
-constexpr std::array<std::string_view, 3> kIdentities = {"name", "file", "kind"};
+constexpr std::array<std::string_view, 4> kIdentities = {"name", "file", "folder", "kind"};
 
 }  // namespace
 
@@ -315,10 +315,12 @@ void Config::set(std::string_view key, std::string_view value) {
     throw input_error("--set {}: names an element of an array, not a key", key);
   node->as_table()->insert_or_assign(path.back(), *parsed.get("value"));
   document_->overridden.insert(dotted(path));
-  if (path.size() > 1 && (path.back() == "name" || path.back() == "file")) {
-    const std::string other = path.back() == "name" ? "file" : "name";
+  const std::string given = path.back();
+  const std::array<std::string_view, 3> sources = {"name", "file", "folder"};
+  if (path.size() < 2 || std::find(sources.begin(), sources.end(), given) == sources.end()) return;
+  for (const std::string_view other : sources) {
     path.back() = other;
-    if (!document_->from_override(path)) node->as_table()->erase(other);
+    if (other != given && !document_->from_override(path)) node->as_table()->erase(other);
   }
 }
 

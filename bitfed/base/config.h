@@ -21,8 +21,8 @@ class Config {
   static Config load(const std::filesystem::path& path);
 
   // Overrides one value: "model.clauses" and a TOML value. A value that does not parse is taken as a string,
-  // so that method.name=fedtmos needs no quotes. A table's `name` and `file` exclude each other: setting one
-  // removes the other if that came from the document.
+  // so that method.name=fedtmos needs no quotes. A table's `name`, `file` and `folder` exclude each other:
+  // setting one removes the others that came from the document.
   void set(std::string_view key, std::string_view value);
   // The same for strings such as "model.clauses=300", in order.
   void set_all(std::span<const std::string> assignments);

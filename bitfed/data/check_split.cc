@@ -39,7 +39,10 @@ void check_split(const DataSplit& split) {
   check_dataset(split.test);
   const Dataset& train = split.train;
   const Dataset& test = split.test;
-  if (train.class_names.empty()) throw input_error("{}: class_names: found none", train.name);
+  if (train.class_count() < 2) {
+    throw input_error("{}: found {}, expected at least two classes", train.name,
+                      train.class_names.empty() ? "none" : "one class, '" + train.class_names[0] + "'");
+  }
   if (train.columns != test.columns || train.height != test.height || train.width != test.width ||
       train.channels != test.channels || train.class_names != test.class_names ||
       train.group_names != test.group_names) {

@@ -14,16 +14,6 @@
 namespace bitfed {
 namespace {
 
-// Changes with any sample: a checksum of the values, a digest of the labels.
-std::string fingerprint(const Dataset& dataset) {
-  const auto* bytes =
-      dataset.is_table() ? reinterpret_cast<const Bytef*>(dataset.values.data()) : dataset.pixels.data();
-  const size_t size = dataset.is_table() ? dataset.values.size() * sizeof(float) : dataset.pixels.size();
-  const auto* labels = reinterpret_cast<const uint8_t*>(dataset.labels.data());
-  return fmt::format("{:08x}-{}", crc32_z(0, bytes, size),
-                     sha256_hex({labels, dataset.labels.size() * sizeof(uint16_t)}).substr(0, 16));
-}
-
 std::string read_name(const Config& recipe, const std::string& fallback) {
   const std::string name = recipe.text("name", fallback);
   const auto fine = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
@@ -46,10 +36,17 @@ void read_data(const Config& data, DataSplit split, bool partitioned, Experiment
     experiment->clients = static_cast<uint32_t>(experiment->partition.size());
     experiment->partition_spec.clients = experiment->clients;
   }
-  const std::vector<std::string> choices = {"all", "second-half"};
-  experiment->evaluation = evaluation_data(std::move(split.test), data.choice("evaluate", "all", choices));
+  const std::string evaluate = data.choice("evaluate", "all", evaluation_kinds());
+  const std::vector<uint16_t> tested = split.test.labels;
+  experiment->evaluation = evaluation_data(std::move(split.test), evaluate);
   experiment->train = std::move(split.train);
   experiment->data_notes = std::move(split.notes);
+  if (const std::string lost = classes_left_out(tested, experiment->evaluation.test); !lost.empty()) {
+    experiment->data_notes.push_back(
+        fmt::format("evaluate = \"{}\" leaves no test samples of: {}. The test set is sorted by class; "
+                    "evaluate = \"stratified-half\" halves each class by itself",
+                    evaluate, lost));
+  }
   if (experiment->evaluation.test.size() == 0)
     throw input_error("{}: no samples to test on", experiment->train.name);
 }
@@ -75,8 +72,9 @@ void read_federation(const Config& federation, Experiment* experiment) {
   const std::vector<std::string> choices = {"last", "validation"};
   experiment->select_by_validation = federation.choice("select", "last", choices) == "validation";
   if (experiment->select_by_validation && experiment->evaluation.validation.size() == 0) {
-    throw input_error("{}: found 'validation', which needs data.evaluate = \"second-half\"",
-                      federation.where("select"));
+    throw input_error(
+        "{}: found 'validation', which needs data.evaluate = \"second-half\" or \"stratified-half\"",
+        federation.where("select"));
   }
 }
 
@@ -96,7 +94,7 @@ void read_policy(const Config& federation, Experiment* experiment) {
 
 // What the samples alone do not tell of data that has no name: who they belong to decides a partition.
 std::string groups_text(const Config& data, const Dataset& train) {
-  if (train.groups.empty() || data.has("name") || data.has("file")) return "";
+  if (train.groups.empty() || data.has("name") || names_files(data)) return "";
   const auto* bytes = reinterpret_cast<const uint8_t*>(train.groups.data());
   return fmt::format("groups = {}\n", sha256_hex({bytes, train.groups.size() * sizeof(uint32_t)}));
 }
@@ -115,6 +113,15 @@ void check_keys(const Config& recipe, Experiment* experiment) {
 }
 
 }  // namespace
+
+std::string fingerprint(const Dataset& dataset) {
+  const auto* bytes =
+      dataset.is_table() ? reinterpret_cast<const Bytef*>(dataset.values.data()) : dataset.pixels.data();
+  const size_t size = dataset.is_table() ? dataset.values.size() * sizeof(float) : dataset.pixels.size();
+  const auto* labels = reinterpret_cast<const uint8_t*>(dataset.labels.data());
+  return fmt::format("{:08x}-{}", crc32_z(0, bytes, size),
+                     sha256_hex({labels, dataset.labels.size() * sizeof(uint16_t)}).substr(0, 16));
+}
 
 Experiment read_experiment(const Config& recipe, DataSplit data, const std::string& default_name,
                            ClientsAre clients) {
@@ -145,7 +152,9 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   experiment.method_name = resolved.section("method").text("name", "");
   experiment.model_name = resolved.section("model").text("name", "");
   const std::vector<std::string> of_data = {"seed", "data"};
-  if (recipe.section("data").has("name")) experiment.data = recipe.resolved(of_data);
+  const Config source = recipe.section("data");
+  if (source.has("name") || names_files(source)) experiment.data = recipe.resolved(of_data);
+  if (names_files(source)) experiment.trained_on = fingerprint(experiment.train);
   const std::vector<std::string> parts = {"data", "model", "client"};
   experiment.depends_on =
       fmt::format("client = {}\nseed = {}\ndata = {}\n{}{}", experiment.method->client_key(), experiment.seed,

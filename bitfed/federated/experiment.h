@@ -42,8 +42,9 @@ struct Experiment {
   bool select_by_validation = false;  // see FederationOptions
   uint32_t evaluate_every = 1;
   RoundPolicy policy;
-  std::string recipe;  // as resolved
-  std::string data;    // of the recipe, the keys that decide which samples of a built-in set are for testing
+  std::string recipe;      // as resolved
+  std::string data;        // of the recipe, the keys that decide which samples are for testing
+  std::string trained_on;  // the fingerprint of `train` where the recipe names files; else empty
   std::string depends_on;  // what uploads depend on, see FederationOptions
 };
 
@@ -58,6 +59,9 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
 // The same with the data that the recipe's [data] names, looked for in `data_dir` first.
 Experiment load_experiment(const Config& recipe, const std::string& data_dir, const std::string& default_name,
                            ClientsAre clients);
+
+// Changes with any sample: a checksum of the values, a digest of the labels.
+std::string fingerprint(const Dataset& dataset);
 
 // "Dir(0.1), 10 clients", or that they bring their own.
 std::string partition_text(const Experiment& experiment);

@@ -69,6 +69,7 @@ void Federation::run() {
   for (uint32_t round = server_.needs_preparation() ? 0 : done + 1; round <= options_.rounds; ++round) {
     run_round(round);
   }
+  if (selected_.round == 0) throw failure("no client answered in any of {} rounds", options_.rounds);
   if (options_.select_by_validation) server_.restore(decode(selected_.server, "the selected round"));
   model_ = server_.model();
 }
@@ -117,7 +118,7 @@ void Federation::run_round(uint32_t round) {
   });
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
   if (totals_.uploads == before.uploads) {
-    begin_again(round);
+    begin_again(round, broadcast.size() * clients.size());
     return;
   }
   totals_.download_bytes += broadcast.size() * clients.size();
@@ -150,10 +151,17 @@ void Federation::run_round(uint32_t round) {
   if (round > 1) store_.remove_round(round - 1);
 }
 
-// A cohort that failed as a whole is replaced by another, kMaxAttempts times.
-void Federation::begin_again(uint32_t round) {
+// A cohort that failed as a whole is replaced by another, kMaxAttempts times. Where there is no other, as in
+// a simulation, the round is lost and the model stays as it is.
+void Federation::begin_again(uint32_t round, uint64_t download_bytes) {
   const auto attempts = store_.abandon_round(round);
-  if (!attempts) throw failure("round {}: no client answered", round);
+  if (!attempts) {
+    if (round == 0) throw failure("round 0: no client answered");
+    totals_.download_bytes += download_bytes;
+    if (round == options_.rounds && selected_.round > 0) save(round);
+    events_(RoundFinished{.round = round, .download_bytes = download_bytes});
+    return;
+  }
   if (*attempts % kMaxAttempts == 0) {
     throw input_error(
         "round {}: found no answer from {} cohorts in a row, expected one: see client-fault in events.jsonl",

@@ -87,7 +87,7 @@ class Federation {
 
  private:
   void run_round(uint32_t round);
-  void begin_again(uint32_t round);
+  void begin_again(uint32_t round, uint64_t download_bytes);
   bool is_evaluated(uint32_t round) const;
   std::vector<uint32_t> choose(uint32_t round);
   void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, Origin origin);

@@ -63,9 +63,9 @@ RunSummary run_federation(const Experiment& experiment, Transport& transport, Ro
   Federation federation(options_of(experiment, hooks), *server, transport, store, evaluate, hooks.events);
   federation.run();
 
-  write_state(
-      hooks.folder / "model.safetensors",
-      model_file_state(federation.model(), experiment.name, experiment.train.class_names, experiment.data));
+  write_state(hooks.folder / "model.safetensors",
+              model_file_state(federation.model(), experiment.name, experiment.train.class_names,
+                               experiment.data, {experiment.train.columns, experiment.trained_on}));
   RunSummary summary = summarise(experiment, *server, federation, hooks.pool);
   summary.client_results = own.table(federation.model());
   summary.version = hooks.version;

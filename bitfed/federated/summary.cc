@@ -51,6 +51,8 @@ void add_scores(const Evaluation& evaluation, RunSummary* summary) {
   summary->local_accuracy_mean = evaluation.scores.local_accuracy_mean;
   summary->f1_micro = evaluation.scores.f1_micro;
   summary->confusion_matrix = evaluation.confusion_matrix;
+  summary->f1_macro = macro_f1(evaluation.confusion_matrix);
+  summary->balanced_accuracy = balanced_accuracy(evaluation.confusion_matrix);
 }
 
 void add_totals(const FederationTotals& totals, RunSummary* summary) {

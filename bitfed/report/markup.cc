@@ -1,7 +1,9 @@
 #include "bitfed/report/markup.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <set>
 
 namespace bitfed {
 namespace {
@@ -27,6 +29,27 @@ size_t sequence_length(std::string_view text) {
   if (first == 0xF0 && second < 0x90) return 0;
   if (first == 0xF4 && second > 0x8F) return 0;
   return length;
+}
+
+// The last `count` characters.
+std::string_view last_characters(std::string_view text, size_t count) {
+  size_t begin = text.size();
+  while (begin > 0 && count > 0) {
+    --begin;
+    if (!is_continuation(text[begin])) --count;
+  }
+  return text.substr(begin);
+}
+
+std::string cut_middle(std::string_view text, size_t limit) {
+  if (character_count(text) <= limit) return std::string(text);
+  const size_t tail = limit / 2;
+  return shorten(text, limit - tail) + std::string(last_characters(text, tail));
+}
+
+std::string cut_beginning(std::string_view text, size_t limit) {
+  if (character_count(text) <= limit) return std::string(text);
+  return "…" + std::string(last_characters(text, limit - 1));
 }
 
 std::string_view escaped_byte(const char& byte) {
@@ -68,6 +91,18 @@ std::string escape_markup(std::string_view text) {
   return escaped;
 }
 
+std::string base64(const std::vector<uint8_t>& bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    const size_t count = std::min<size_t>(3, bytes.size() - i);
+    for (size_t j = 0; j < 3; ++j) group = group << 8 | (j < count ? bytes[i + j] : 0u);
+    for (size_t j = 0; j < 4; ++j) text += j <= count ? kDigits[group >> (18 - 6 * j) & 63] : '=';
+  }
+  return text;
+}
+
 size_t character_count(std::string_view text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !is_continuation(c); }));
@@ -80,6 +115,22 @@ std::string shorten(std::string_view text, size_t limit) {
     if (!is_continuation(text[end]) && ++characters == limit) break;
   }
   return std::string(text.substr(0, end)) + "…";
+}
+
+std::vector<std::string> shorten_apart(const std::vector<std::string>& texts, size_t limit) {
+  const size_t different = std::set<std::string>(texts.begin(), texts.end()).size();
+  const std::array<std::string (*)(std::string_view, size_t), 3> ways = {shorten, cut_middle, cut_beginning};
+  for (const auto way : ways) {
+    std::vector<std::string> shortened;
+    for (const std::string& text : texts) shortened.push_back(way(text, limit));
+    if (std::set<std::string>(shortened.begin(), shortened.end()).size() == different) return shortened;
+  }
+  std::vector<std::string> numbered;
+  for (const std::string& text : texts) {
+    const std::string number = " " + std::to_string(numbered.size() + 1);
+    numbered.push_back(shorten(text, std::max(limit, number.size() + 2) - number.size()) + number);
+  }
+  return numbered;
 }
 
 }  // namespace bitfed

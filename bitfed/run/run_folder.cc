@@ -73,6 +73,8 @@ RunFolder read_run_folder(const std::filesystem::path& folder) {
   }
   const std::filesystem::path recipe = folder / "recipe.toml";
   if (std::filesystem::exists(recipe)) run.recipe = read_text_file(recipe);
+  const std::filesystem::path samples = folder / "samples.png";
+  if (std::filesystem::exists(samples)) run.samples = read_file(samples);
   return run;
 }
 

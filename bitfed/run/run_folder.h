@@ -16,9 +16,11 @@ struct RunFolder {
   RunSummary summary;
   std::string summary_text;             // summary.json as found, with what another version wrote
   std::string recipe;                   // recipe.toml as found; empty: none
+  std::vector<uint8_t> samples;         // samples.png as found, pictures of some samples; empty: none
   std::vector<ClientFinished> clients;  // ascending by round, then client
   std::vector<RoundFinished> rounds;    // ascending
   std::vector<TsetlinMember> machines;  // of the model, where it is a Tsetlin one and was loaded
+  std::vector<std::string> columns;     // of the model's table, where it was loaded and names them
 };
 
 // Everything but the model. summary.json must be there; the other files may be missing. Where a resumed run

@@ -28,7 +28,8 @@ bool is_there(const fs::path& path) {
 // files of the old run are left, it identifies them.
 void remove_run(const fs::path& folder) {
   std::error_code code;
-  for (const char* name : {"summary.json", "model.safetensors", "report.html", "events.jsonl"}) {
+  for (const char* name :
+       {"summary.json", "model.safetensors", "report.html", "events.jsonl", "samples.png"}) {
     fs::remove(folder / name, code);
   }
   for (const auto& entry : fs::directory_iterator(folder / "checkpoint", code)) {

@@ -38,6 +38,8 @@ void RunSummary::fields(auto& self, auto& field) {
   field("binarized_accuracy", self.binarized_accuracy);
   field("local_accuracy_mean", self.local_accuracy_mean);
   field("f1_micro", self.f1_micro);
+  field("f1_macro", self.f1_macro);
+  field("balanced_accuracy", self.balanced_accuracy);
   field("upload_bytes_per_client", self.upload_bytes_per_client);
   field("upload_bytes_raw", self.upload_bytes_raw);
   field("download_bytes_per_client", self.download_bytes_per_client);

@@ -48,6 +48,8 @@ struct RunSummary {
   std::optional<double> accuracy, validation_accuracy;
   std::optional<double> binarized_accuracy;  // of a real-valued network, made binary after training
   std::optional<double> local_accuracy_mean, f1_micro;
+  std::optional<double> f1_macro;           // mean F1 of the classes that occur or were predicted
+  std::optional<double> balanced_accuracy;  // mean recall of the classes that have test samples
   std::optional<uint64_t> upload_bytes_per_client, upload_bytes_raw, download_bytes_per_client,
       total_upload_bytes;
   std::vector<Airtime> airtime;

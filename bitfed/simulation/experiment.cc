@@ -1,5 +1,7 @@
 #include "bitfed/simulation/experiment.h"
 
+#include "bitfed/base/byte_io.h"
+#include "bitfed/data/formats/sample_sheet.h"
 #include "bitfed/federated/folder_store.h"
 #include "bitfed/federated/run_federation.h"
 #include "bitfed/simulation/in_process_transport.h"
@@ -20,6 +22,8 @@ ExperimentResult simulate(const Experiment& experiment, const ExperimentOptions&
     events(event);
   };
   sink(started_event(experiment));
+  if (!experiment.train.is_table())
+    write_file_atomically(out / "samples.png", encode_png(sample_sheet(experiment.train)));
   ThreadPool pool(options.threads);
   const std::unique_ptr<ClientHalf> client = experiment.method->make_client();
   ClientStates states(folder.checkpoint() / "clients", experiment.partition.size());

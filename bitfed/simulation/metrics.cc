@@ -20,6 +20,8 @@ const std::vector<Metric>& metrics() {
   static const std::vector<Metric> kMetrics = {
       {"accuracy", "%", 2, false, [](Run run) { return scaled(run.accuracy, 100); }},
       {"f1", "%", 2, false, [](Run run) { return scaled(run.f1_micro, 100); }},
+      {"f1-macro", "%", 2, false, [](Run run) { return scaled(run.f1_macro, 100); }},
+      {"balanced", "%", 2, false, [](Run run) { return scaled(run.balanced_accuracy, 100); }},
       {"local", "%", 2, false, [](Run run) { return scaled(run.local_accuracy_mean, 100); }},
       {"binarised", "%", 2, false, [](Run run) { return scaled(run.binarized_accuracy, 100); }},
       {"upload", "MB", 3, true, [](Run run) { return scaled(run.upload_bytes_per_client, 1e-6); }},

@@ -166,5 +166,27 @@ TEST(Csv, RoundTrip) {
   EXPECT_EQ(load_csv(folder.path() / "t.csv", kLabel).values, expected);
 }
 
+// UCI's tables write ? for a missing value.
+TEST(Csv, QuestionMarksAreMissingValues) {
+  const Dataset data = parse_csv("a,l\n1,x\n?,y\n3,y\n", "t.csv", {.label = "l", .person = "", .ignore = {}});
+  EXPECT_EQ(data.size(), 2u);
+  EXPECT_EQ(data.dropped_rows, 1u);
+}
+
+TEST(Csv, WhatIsNoLabel) {
+  const auto fault = [](const std::string& text, const std::string& person = "") {
+    return hand_made::input_error_of(
+        [&] { parse_csv(text, "t.csv", {.label = "l", .person = person, .ignore = {}}); });
+  };
+  EXPECT_EQ(fault("a,l\n1,1.5\n2,2\n"),
+            "t.csv: column 'l' holds real values such as \"1.5\", expected classes (label)");
+  EXPECT_EQ(fault("a,l\n1,x\n2,y\n", "l"),
+            "t.csv: column 'l' is both label and person, expected two columns");
+  // As data frames write classes; and versions, which are no numbers.
+  EXPECT_EQ(parse_csv("a,l\n1,1.0\n2,2.0\n", "t.csv", {.label = "l", .person = "", .ignore = {}}).size(), 2u);
+  EXPECT_EQ(parse_csv("a,l\n1,v1.5\n2,2\n", "t.csv", {.label = "l", .person = "", .ignore = {}}).size(), 2u);
+  EXPECT_THAT(fault("a,l\n1,caf\xe9\n2,y\n"), testing::HasSubstr("is not UTF-8"));
+}
+
 }  // namespace
 }  // namespace bitfed

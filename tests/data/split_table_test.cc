@@ -131,8 +131,8 @@ TEST(ReadSplit, KeysAndDefaults) {
   EXPECT_EQ(read("").test_fraction, 0.5);
   EXPECT_EQ(read("split = 'stratified'").kind, "stratified");
   EXPECT_EQ(read("test_fraction = 0.25").test_fraction, 0.25);
-  EXPECT_THAT(input_error_of([&] { read("split = 'random'"); }), HasSubstr("r.toml: line 2: data.split"));
-  EXPECT_THAT(input_error_of([&] { read("split = 'random'"); }),
+  EXPECT_THAT(input_error_of([&] { read("split = 'halves'"); }), HasSubstr("r.toml: line 2: data.split"));
+  EXPECT_THAT(input_error_of([&] { read("split = 'halves'"); }),
               HasSubstr("time, time-per-class, stratified"));
   EXPECT_THAT(input_error_of([&] { read("test_fraction = 0"); }), HasSubstr("data.test_fraction"));
 }

@@ -160,7 +160,7 @@ head -c 100 good/summary.json >broken/summary.json
 refuse 2 'broken/summary.json: ' report broken
 refuse 2 'nowhere' report nowhere
 refuse 2 'mnits' predict good/model.safetensors --data mnits
-refuse 2 'needs --label' predict tabular/model.safetensors --data table.csv
+refuse 2 'needs --label' predict good/model.safetensors --data table.csv
 refuse 2 'table|samples of' predict good/model.safetensors --data table.csv --label kind --person person
 
 echo "-- folders"

@@ -24,7 +24,7 @@ PYTHON
 
 echo "-- help"
 "$program" --help >out
-for command in run report reproduce data inspect predict export methods models datasets; do expect "$command" out; done
+for command in run report reproduce sweep data inspect predict export methods models datasets; do expect "$command" out; done
 "$program" --version | grep -Eq '^[0-9]+\.[0-9]+' || fail "no version"
 help() {  # help "COMMAND" OPTION...
   "$program" $1 --help >out || fail "$1 --help"
@@ -35,11 +35,12 @@ help run RECIPE --set --out --threads --seed --resume --overwrite --json --quiet
 help report DIR --out --json
 help reproduce PAPER:TABLE --rows --seeds --quick --out --data-dir --recipes --threads --list --quiet
 help inspect MODEL --clauses --json
-help predict MODEL --data --out --threads --json --data-dir --label
+help predict MODEL --data --rows --out --threads --json --data-dir --label --person --ignore
+help sweep RECIPE --grid --seeds --set --metrics --out --data-dir --jobs --threads --quiet
 help export MODEL --format --out --name
 help data list info fetch partition
 help "data list" --data-dir
-help "data info" --data-dir
+help "data info" --data-dir --set --pictures
 help "data fetch" --data-dir
 help "data partition" RECIPE --out --set --seed --data-dir
 help methods
@@ -85,7 +86,7 @@ json out
 [ ! -s err ] || fail "--quiet, but $(cat err)"
 cmp <(python3 -m json.tool out) <(python3 -m json.tool runs/one-shot/summary.json)
 for name in name method model dataset partition clients rounds seed version threads isa accuracy \
-  validation_accuracy local_accuracy_mean f1_micro upload_bytes_per_client upload_bytes_raw \
+  validation_accuracy local_accuracy_mean f1_micro f1_macro balanced_accuracy upload_bytes_per_client upload_bytes_raw \
   download_bytes_per_client total_upload_bytes model_bytes flops binary_ops train_seconds train_samples train_samples_per_second \
   aggregation_seconds evaluation_seconds wall_seconds peak_rss_bytes model_sha256; do
   field out $name >/dev/null || fail "summary without $name"
@@ -169,6 +170,8 @@ python3 -c "assert abs($right / 120 - $(field out accuracy)) < 1e-9" || fail "pr
 "$program" predict whole/model.safetensors --data mnist >out
 expect "^$right of 120 right" out
 "$program" predict table/model.safetensors --data table.csv --label kind --person person --out table-out.csv >out
+expect "of 60 right" out
+"$program" predict table/model.safetensors --data table.csv --rows all >out
 expect "of 200 right" out
 grep -Eq '^[0-9]+,(cat|dog),(cat|dog)$' table-out.csv
 
@@ -233,7 +236,7 @@ assert sum(layer["weight_bytes"] + layer["norm_bytes"] for layer in layers) == m
 for name in ("binary_ops", "flops"):
     assert sum(layer[name] for layer in layers) == model[name]
 PYTHON
-"$program" predict people/model.safetensors --data people.csv --label kind --person person >out
+"$program" predict people/model.safetensors --data people.csv --label kind --person person --rows all >out
 expect "of 71 right" out
 
 echo "-- export"

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <numeric>
 
 namespace bitfed {
@@ -53,6 +55,33 @@ TEST(EvaluationTest, SecondHalf) {
       ASSERT_EQ(data.test.labels[i - cut.validation], i % 3);
     }
   }
+}
+
+// Of the classes 0 1 2 0 1 2 0 the first half is 0 1 2: one of three, of two and of two.
+TEST(EvaluationTest, StratifiedHalf) {
+  const EvaluationData data = evaluation_data(numbered(7), "stratified-half");
+  EXPECT_EQ(data.validation.values, (std::vector<float>{0, 1, 2}));
+  EXPECT_EQ(data.test.values, (std::vector<float>{3, 4, 5, 6}));
+}
+
+TEST(EvaluationTest, ASortedTestSetLosesClassesInItsSecondHalf) {
+  Dataset sorted = numbered(96);
+  std::sort(sorted.labels.begin(), sorted.labels.end());
+  sorted.class_names = {"a", "b", "c"};
+  const std::vector<uint16_t> labels = sorted.labels;
+  EXPECT_EQ(classes_left_out(labels, evaluation_data(sorted, "second-half").test), "a, b");
+  EXPECT_EQ(classes_left_out(labels, evaluation_data(sorted, "stratified-half").test), "");
+}
+
+// Recall 1/3, 1/2, 2/3. F1 2/(3+2), 2/(2+3), 4/(3+3). A class that never occurs counts only once predicted.
+TEST(EvaluationTest, ScoresByClassByHand) {
+  const std::vector<std::vector<uint64_t>> confusion = {{1, 2, 0}, {0, 1, 1}, {1, 0, 2}};
+  EXPECT_DOUBLE_EQ(balanced_accuracy(confusion), (1.0 / 3 + 1.0 / 2 + 2.0 / 3) / 3);
+  EXPECT_DOUBLE_EQ(macro_f1(confusion), (2.0 / 5 + 2.0 / 5 + 4.0 / 6) / 3);
+  EXPECT_DOUBLE_EQ(balanced_accuracy({{9, 1}, {0, 0}}), 0.9);
+  EXPECT_DOUBLE_EQ(macro_f1({{9, 1}, {0, 0}}), (18.0 / 19 + 0) / 2);
+  EXPECT_DOUBLE_EQ(macro_f1({{10, 0}, {0, 0}}), 1);
+  EXPECT_DOUBLE_EQ(macro_f1({{0, 0}, {0, 0}}), 0);
 }
 
 TEST(EvaluationTest, All) {

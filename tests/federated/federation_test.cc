@@ -105,7 +105,7 @@ class FakeTransport : public Transport {
     asked[round].insert(asked[round].end(), clients.begin(), clients.end());
     // The last first: uploads come in any order.
     for (auto client = clients.rbegin(); client != clients.rend(); ++client) {
-      if (silent.contains(*client)) continue;
+      if (silent.contains(*client) || round == silent_round) continue;
       steps_->step();
       Bytes upload = answer(broadcast, round, *client);
       if (garbles == static_cast<int64_t>(*client)) upload.resize(upload.size() - 1);
@@ -115,6 +115,7 @@ class FakeTransport : public Transport {
 
   std::map<uint32_t, std::vector<uint32_t>> asked;
   std::set<uint32_t> silent;
+  uint32_t silent_round = UINT32_MAX;  // in which nobody answers
   int64_t garbles = -1;
 
  private:
@@ -164,6 +165,7 @@ class FederationTest : public testing::Test {
     FakeServer server(&steps, prepares_);
     FakeTransport transport(&steps);
     transport.silent = silent_;
+    transport.silent_round = silent_round_;
     transport.garbles = garbles_;
     Outcome outcome;
     FolderStore folder(checkpoint_);
@@ -201,6 +203,7 @@ class FederationTest : public testing::Test {
   fs::path checkpoint_;
   bool prepares_ = false;
   std::set<uint32_t> silent_;
+  uint32_t silent_round_ = UINT32_MAX;
   bool begins_again_ = false;
   BeginsAgain again_;
   int64_t garbles_ = -1;
@@ -462,8 +465,27 @@ TEST_F(FederationTest, SilentClientsAreLeftOut) {
 
 TEST_F(FederationTest, NoClientAnswered) {
   silent_ = {0, 1, 2, 3, 4};
-  EXPECT_EQ(error_text([&] { live(); }, Error::Kind::kFailure), "round 1: no client answered");
+  EXPECT_EQ(error_text([&] { live(); }, Error::Kind::kFailure), "no client answered in any of 3 rounds");
   EXPECT_FALSE(fs::exists(checkpoint_ / "server.safetensors"));
+}
+
+// A round that nobody answers leaves the model as it is; the others count, also after a restart.
+TEST_F(FederationTest, ARoundWithoutAnswersIsLost) {
+  options_.clients_per_round = 5;
+  options_.rounds = 3;
+  silent_round_ = 2;
+  const Outcome outcome = live();
+  EXPECT_EQ(outcome.totals.uploads, 10u);
+  EXPECT_EQ(live().value, outcome.value);
+}
+
+TEST_F(FederationTest, TheLastRoundMayBeLost) {
+  options_.clients_per_round = 5;
+  options_.rounds = 3;
+  silent_round_ = 3;
+  const Outcome outcome = live();
+  EXPECT_EQ(outcome.totals.uploads, 10u);
+  EXPECT_EQ(live().value, outcome.value);
 }
 
 // One client of five answers: other cohorts of two are tried until it is among them.

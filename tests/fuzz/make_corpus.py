@@ -9,6 +9,7 @@ import math
 import pathlib
 import struct
 import tarfile
+import zipfile
 import zlib
 
 ROOT = pathlib.Path(__file__).parent / "corpus"
@@ -49,6 +50,27 @@ def tensors(entries, metadata=None):
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     return struct.pack("<Q", len(text)) + text + blob
+
+
+def npy(descr, shape, data, order=False):
+    text = f"{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
+
+
+def npz(arrays, method):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", method) as archive:
+        for name, data in arrays.items():
+            archive.writestr(name + ".npy", data)
+    return stream.getvalue()
+
+
+def png(width, height, depth, colour, rows, palette=b""):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    header = struct.pack(">IIBBBBB", width, height, depth, colour, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + (chunk(b"PLTE", palette) if palette else b"")
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def archive(form):
@@ -272,6 +294,20 @@ def main():
     save("tar", "ustar.tar", archive(tarfile.USTAR_FORMAT))
     save("tar", "gnu.tar", archive(tarfile.GNU_FORMAT))
     save("tar", "pax.tar", archive(tarfile.PAX_FORMAT))
+
+    x = npy("|u1", "(2, 1, 2)", bytes(4))
+    y = npy("<i4", "(2,)", bytes(8))
+    save("npy", "bytes", x)
+    save("npy", "fortran", npy("<f4", "(2, 2)", bytes(16), True))
+    save("npy", "strings", npy("<U2", "(2,)", "abcd".encode("utf-32-le")))
+    save("npz", "stored", npz({"x": x, "y": y}, zipfile.ZIP_STORED))
+    save("npz", "deflated", npz({"x": x, "y": y}, zipfile.ZIP_DEFLATED))
+    save("image", "grey.png", png(2, 1, 8, 0, b"\0\1\2"))
+    save("image", "palette.png", png(2, 1, 8, 3, b"\0\1\0", bytes(range(6))))
+    save("image", "deep.png", png(1, 1, 16, 6, bytes(9)))
+    for example in sorted((ROOT.parent.parent / "data" / "images").glob("*.jpg")):
+        save("image", example.name, example.read_bytes())
+    save("leaf", "two", b'{"users":["a","b"],"user_data":{"a":{"x":[[0,1]],"y":[1]},"b":{"x":[[0.5,1]],"y":["k"]}}}')
 
     save("safetensors", "empty", tensors([]))
     save("safetensors", "two", tensors([("w", "F32", [2, 1], bytes(8)), ("b", "U8", [3], b"abc")], {"kind": "test"}))

@@ -94,6 +94,8 @@ TEST(ClauseLogic, NamesColumnsOfTables) {
   member.actions.set(0, 1, true);
   member.actions.set(0, 3 + 2, true);
   EXPECT_EQ(clause_text(strongest_clauses({member}, 0, 1)[0]), "+3  column 0 > 1.5 & column 1 <= 2.25");
+  EXPECT_EQ(clause_text(strongest_clauses({member}, 0, 1)[0], 24, {"age", "height"}),
+            "+3  age > 1.5 & height <= 2.25");
   EXPECT_THAT(clause_pictures({member}, {"<x>"}, 1), HasSubstr("column 1 &lt;= 2.25"));
 }
 

@@ -168,5 +168,24 @@ TEST(RangeChart, OneValueAlone) {
   EXPECT_THAT(svg, Not(HasSubstr("inf")));
 }
 
+TEST(Reproduction, SampleDeviationOfASweep) {
+  EXPECT_DOUBLE_EQ(deviation_of({1, 2, 6}, true), std::sqrt((4 + 1 + 9) / 2.0));
+  const ReproducedColumn column{"a", "%", 2, false, {}, true};
+  EXPECT_EQ(ours_text({{}, {1, 2, 6}}, column, 3), "3.00 ± 2.65");
+}
+
+TEST(Reproduction, Latex) {
+  ReproducedTable table = small_table();
+  table.rows[0].name[0] = "50 % of_a&b";
+  const std::string text = reproduction_latex(table);
+  EXPECT_THAT(text, HasSubstr("\\begin{tabular}{llrrrrr}"));
+  EXPECT_THAT(text,
+              HasSubstr("50 \\% of\\_a\\&b & Dir(0.1) & 96.60 $\\pm$ 1.85 & 98.20 $\\pm$ 0.28 & $+1.60$ & "
+                        "94.00 $\\pm$ 0.82 $\\triangledown$ & $-2.60$ \\\\\n"));
+  EXPECT_THAT(text, HasSubstr("\\multicolumn{3}{c}{FedTMOS} & \\multicolumn{2}{c}{bank} \\\\\n"));
+  EXPECT_THAT(text, HasSubstr("% Mean ± standard deviation of 3 seeds"));
+  EXPECT_EQ(text.find("92.94 $\\pm$ 0.51 & -- & --") == std::string::npos, false);
+}
+
 }  // namespace
 }  // namespace bitfed

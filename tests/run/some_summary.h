@@ -24,6 +24,8 @@ inline RunSummary some_summary() {
   s.binarized_accuracy = 0.125;
   s.local_accuracy_mean = 0.625;
   s.f1_micro = 0.0625;
+  s.f1_macro = 0.03125;
+  s.balanced_accuracy = 0.015625;
   s.upload_bytes_per_client = 6;
   s.upload_bytes_raw = 7;
   s.download_bytes_per_client = 8;

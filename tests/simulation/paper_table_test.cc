@@ -103,7 +103,8 @@ TEST(PaperTable, SaysWhatIsWrong) {
               HasSubstr("no method is called 'x'"));
   EXPECT_THAT(
       fault("metric = \"accuracy\"", "metric = \"speed\""),
-      HasSubstr("column.0.metric: found 'speed', expected one of: accuracy, f1, local, binarised, upload"));
+      HasSubstr(
+          "column.0.metric: found 'speed', expected one of: accuracy, f1, f1-macro, balanced, local, binarised, upload"));
   EXPECT_THAT(fault("against = \"fedtmos\"", "against = \"none\""),
               HasSubstr("column.1.against: found 'none', expected the key of a column"));
   EXPECT_THAT(fault("key = \"bank\"", "key = \"fedtmos\""),

@@ -34,6 +34,25 @@ TEST(ModelFile, IsReadAsItIsWritten) {
   EXPECT_EQ(file.model->state(), some_model().state());
 }
 
+TEST(ModelFile, KeepsTheNamesOfColumns) {
+  TsetlinMember member;
+  member.booleanizer.kind = "quantile";
+  member.booleanizer.bins = 2;
+  member.booleanizer.cuts = {{0.5f}, {1.5f}};
+  member.shape = {.height = 1, .width = 1, .planes = 2, .patch_height = 1, .patch_width = 1};
+  member.actions = BitMatrix(0, 4);
+  member.bias = {3, 4};
+  const TsetlinModel model(2, {member});
+  const State state = model_file_state(model, "", {"a", "b"}, "", {{"height", "weight"}, "0123"});
+  const ModelFile file = model_file_of(state, "model");
+  EXPECT_THAT(file.columns, ElementsAre("height", "weight"));
+  EXPECT_EQ(file.trained_on, "0123");
+  EXPECT_THAT(error_text([&] {
+                model_file_of(model_file_state(model, "", {"a", "b"}, "", {{"height"}, ""}), "m");
+              }),
+              HasSubstr("bitfed.columns': found 1, expected one for each of 2 columns"));
+}
+
 TEST(ModelFile, WithoutMetadataClassesAreNumbered) {
   const ModelFile file = model_file_of(some_model().state(), "model");
   EXPECT_EQ(file.name, "");

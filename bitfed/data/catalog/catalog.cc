@@ -62,19 +62,6 @@ std::vector<std::string> split_list(const std::string& list) {
   return names;
 }
 
-fs::path find_table(const std::string& file, const Config& data, const std::string& data_dir) {
-  std::error_code code;
-  if (fs::exists(file, code)) return file;
-  const std::vector<fs::path> folders = data_search_path(data_dir);
-  if (!fs::path(file).is_absolute()) {
-    for (const fs::path& folder : folders) {
-      if (fs::exists(folder / file, code)) return folder / file;
-    }
-  }
-  throw input_error("{}: no file {}; looked in the current folder and in {}", data.where("file"), file,
-                    listed(folders));
-}
-
 DataSplit load_table(const Config& data, const std::string& data_dir, uint64_t seed) {
   const std::string file = data.required_string("file");
   CsvOptions options;
@@ -82,7 +69,7 @@ DataSplit load_table(const Config& data, const std::string& data_dir, uint64_t s
   options.person = data.text("person", "");
   options.ignore = split_list(data.text("ignore", ""));
   const SplitSpec split = read_split(data, {});
-  return split_table(load_csv(find_table(file, data, data_dir), options), split, seed);
+  return split_table(load_csv(find_data_file(file, data.where("file"), data_dir), options), split, seed);
 }
 
 DataSplit load_entry(const DatasetEntry& entry, const Config& data, const std::string& data_dir,
@@ -102,6 +89,32 @@ DataSplit load_entry(const DatasetEntry& entry, const Config& data, const std::s
                     listed(folders), incomplete(entry, folders), entry.how_to_get);
 }
 
+}  // namespace
+
+std::vector<fs::path> data_search_path(const std::string& data_dir) {
+  std::vector<fs::path> folders;
+  if (!data_dir.empty()) folders.emplace_back(data_dir);
+  if (const std::string data = environment("BITFED_DATA"); !data.empty()) folders.emplace_back(data);
+  folders.emplace_back("data");
+  if (const std::string home = environment("HOME"); !home.empty()) {
+    folders.push_back(fs::path(home) / ".local/share/bitfed");
+  }
+  folders.emplace_back("/usr/share/datasets");
+  return folders;
+}
+
+fs::path find_data_file(const std::string& file, const std::string& where, const std::string& data_dir) {
+  std::error_code code;
+  if (fs::exists(file, code)) return file;
+  const std::vector<fs::path> folders = data_search_path(data_dir);
+  if (!fs::path(file).is_absolute()) {
+    for (const fs::path& folder : folders) {
+      if (fs::exists(folder / file, code)) return folder / file;
+    }
+  }
+  throw input_error("{}: no file {}; looked in the current folder and in {}", where, file, listed(folders));
+}
+
 // Adds the notes that apply to any data set.
 DataSplit with_notes(DataSplit split) {
   if (const size_t dropped = split.train.dropped_rows; dropped > 0) {
@@ -118,20 +131,6 @@ DataSplit with_notes(DataSplit split) {
                                       split.train.class_names[label]));
   }
   return split;
-}
-
-}  // namespace
-
-std::vector<fs::path> data_search_path(const std::string& data_dir) {
-  std::vector<fs::path> folders;
-  if (!data_dir.empty()) folders.emplace_back(data_dir);
-  if (const std::string data = environment("BITFED_DATA"); !data.empty()) folders.emplace_back(data);
-  folders.emplace_back("data");
-  if (const std::string home = environment("HOME"); !home.empty()) {
-    folders.push_back(fs::path(home) / ".local/share/bitfed");
-  }
-  folders.emplace_back("/usr/share/datasets");
-  return folders;
 }
 
 const DatasetEntry& find_entry(const std::string& name) {
@@ -161,11 +160,16 @@ DataSplit load_dataset(const std::string& name, const std::string& data_dir) {
   return with_notes(load_entry(find_entry(name), Config::parse("", name), data_dir, 0));
 }
 
-DataSplit load_data(const Config& data, const std::string& data_dir, uint64_t seed) {
+bool names_files(const Config& data) {
+  return data.has("file") || data.has("folder");
+}
+
+DataSplit load_device_data(const Config& data, const std::string& data_dir, uint64_t seed) {
   const bool named = data.has("name");
-  if (named == data.has("file")) {
-    throw input_error("{}: expected either name (a built-in data set) or file (a CSV table){}",
-                      data.where("name"), named ? ", found both" : ", found neither");
+  if (named == names_files(data)) {
+    throw input_error(
+        "{}: expected either name (a built-in data set) or file or folder (data of one's own){}",
+        data.where("name"), named ? ", found both" : ", found neither");
   }
   if (!named) return with_notes(load_table(data, data_dir, seed));
   const std::string name = data.required_string("name");

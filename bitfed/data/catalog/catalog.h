@@ -55,10 +55,24 @@ std::optional<std::filesystem::path> find_dataset(const DatasetEntry& entry, con
 // nearest.
 DataSplit load_dataset(const std::string& name, const std::string& data_dir);
 
-// Loads what a recipe's [data] table names: a built-in set (name = "mnist"), or a CSV file (file =
+// Whether a recipe's [data] table names files or a folder rather than a built-in set.
+bool names_files(const Config& data);
+
+// Loads what a recipe's [data] table names: a built-in set (name = "mnist"), a CSV file (file =
 // "readings.csv", label = "activity", person = "subject", ignore = "device", and how it is split, see
-// split_table.h). A file that does not exist as written is looked up on the search path. Random draws depend
-// only on the seed.
+// split_table.h), or images and arrays (own_data.h). A file that does not exist as written is looked up on
+// the search path. Random draws depend only on the seed.
 DataSplit load_data(const Config& data, const std::string& data_dir, uint64_t seed);
+
+// The same without images and arrays of one's own: their readers would double the size of a device's program.
+DataSplit load_device_data(const Config& data, const std::string& data_dir, uint64_t seed);
+
+// The file or folder as written if it exists, else the first on the search path; `where` names the recipe's
+// key in the error if there is none.
+std::filesystem::path find_data_file(const std::string& file, const std::string& where,
+                                     const std::string& data_dir);
+
+// Adds the notes that apply to any data set: rows left out, classes that no client can learn.
+DataSplit with_notes(DataSplit split);
 
 }  // namespace bitfed

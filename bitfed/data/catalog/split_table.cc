@@ -37,16 +37,17 @@ size_t test_count(size_t rows, double test_fraction) {
 
 SplitSpec read_split(const Config& data, const SplitSpec& fallback) {
   SplitSpec spec;
-  const std::vector<std::string> kinds = {"time", "time-per-class", "stratified"};
+  const std::vector<std::string> kinds = {"time", "time-per-class", "stratified", "random"};
   spec.kind = data.choice("split", fallback.kind, kinds);
   spec.test_fraction = data.number("test_fraction", fallback.test_fraction, kMinFraction, kMaxFraction);
   return spec;
 }
 
 DataSplit split_table(const Dataset& dataset, const SplitSpec& spec, uint64_t seed) {
-  const bool drawn = spec.kind == "stratified";
+  const bool drawn = spec.kind == "stratified" || spec.kind == "random";
+  const bool by_class = spec.kind == "time-per-class" || spec.kind == "stratified";
   std::vector<bool> for_test(dataset.size());
-  auto units = rows_by_unit(dataset, spec.kind != "time");
+  auto units = rows_by_unit(dataset, by_class);
   for (auto& [unit, order] : units) {
     // A stream per unit: the draw for one person does not depend on who else is in the table.
     if (drawn) RandomStream({seed, "split", unit.second, unit.first}).shuffle(std::span(order));
@@ -64,10 +65,9 @@ DataSplit split_table(const Dataset& dataset, const SplitSpec& spec, uint64_t se
   }
   DataSplit split{subset(dataset, train), subset(dataset, test), {}};
   split.train.dropped_rows = dataset.dropped_rows;
-  if (drawn) {
-    split.notes.emplace_back(
-        "test rows were drawn at random (split = \"stratified\"): neighbouring windows of one recording may "
-        "be on both sides");
+  if (drawn && dataset.is_table()) {
+    split.notes.emplace_back("test rows were drawn at random (split = \"" + spec.kind +
+                             "\"): neighbouring windows of one recording may be on both sides");
   }
   return split;
 }

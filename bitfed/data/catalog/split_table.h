@@ -14,6 +14,7 @@ struct SplitSpec {
   // "time-per-class"  the last rows of each class of a person: for recordings that contain each activity once
   // "stratified"      random rows of each class of a person: windows of one recording overlap, so that
   //                   neighbouring windows end up on both sides, and the split's notes say so
+  // "random"          random rows of a person
   // Without a column of people, all rows belong to one person.
   std::string kind = "time";
   double test_fraction = 0.3;

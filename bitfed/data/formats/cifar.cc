@@ -52,10 +52,10 @@ Dataset empty_dataset(CifarKind kind) {
 }
 
 // From CHW (channel planes) to HWC (interleaved).
-void interleave(const uint8_t* planes, uint8_t* pixels) {
-  for (size_t pixel = 0; pixel < kPlane; ++pixel) {
-    for (size_t channel = 0; channel < kChannels; ++channel) {
-      pixels[pixel * kChannels + channel] = planes[channel * kPlane + pixel];
+void interleave(const uint8_t* planes, size_t plane, size_t channels, uint8_t* pixels) {
+  for (size_t pixel = 0; pixel < plane; ++pixel) {
+    for (size_t channel = 0; channel < channels; ++channel) {
+      pixels[pixel * channels + channel] = planes[channel * plane + pixel];
     }
   }
 }
@@ -89,8 +89,33 @@ void parse_cifar(std::span<const uint8_t> bytes, std::string_view name, CifarKin
                         dataset.class_count() - 1);
     }
     dataset.labels[before + i] = label;
-    interleave(item + label_bytes(kind), dataset.pixels.data() + (before + i) * kImageBytes);
+    interleave(item + label_bytes(kind), kPlane, kChannels,
+               dataset.pixels.data() + (before + i) * kImageBytes);
   }
+}
+
+NamedSamples parse_records(std::span<const uint8_t> bytes, const std::string& name,
+                           const std::vector<size_t>& image, size_t label_bytes) {
+  const size_t plane = image[0] * image[1];
+  const size_t image_bytes = plane * image[2];
+  const size_t record = label_bytes + image_bytes;
+  if (bytes.empty() || bytes.size() % record != 0) {
+    throw input_error("{}: {} bytes, expected a multiple of {}: records of {} for the label and {} x {} x {}",
+                      name, bytes.size(), record, label_bytes, image[0], image[1], image[2]);
+  }
+  NamedSamples samples;
+  samples.data.name = name;
+  samples.data.height = image[0];
+  samples.data.width = image[1];
+  samples.data.channels = image[2];
+  const size_t count = bytes.size() / record;
+  samples.data.pixels.resize(count * image_bytes);
+  for (size_t i = 0; i < count; ++i) {
+    const uint8_t* item = bytes.data() + i * record;
+    samples.classes.push_back(std::to_string(item[label_bytes - 1]));
+    interleave(item + label_bytes, plane, image[2], samples.data.pixels.data() + i * image_bytes);
+  }
+  return samples;
 }
 
 DataSplit load_cifar10(const fs::path& folder) {

@@ -37,7 +37,8 @@ std::string_view trimmed(std::string_view cell) {
 
 // What spreadsheets and data frames write for a missing value.
 bool is_null(std::string_view cell) {
-  constexpr std::array<std::string_view, 8> kNulls = {"", "null", "NULL", "NA", "N/A", "NaN", "nan", "None"};
+  constexpr std::array<std::string_view, 9> kNulls = {"",    "null", "NULL", "NA", "N/A",
+                                                      "NaN", "nan",  "None", "?"};
   return std::find(kNulls.begin(), kNulls.end(), cell) != kNulls.end();
 }
 
@@ -119,6 +120,8 @@ std::vector<std::string> check_header(const std::vector<std::string_view>& field
     if (has_control_characters(header.back())) {
       throw input_error("{}: line 1: column name {} has control characters", name, shown(header.back()));
     }
+    if (!is_utf8(header.back()))
+      throw input_error("{}: line 1: column name {} is not UTF-8", name, shown(header.back()));
     const auto [other, added] = seen.try_emplace(trimmed(field), header.size());
     if (!added && !header.back().empty()) {
       throw input_error("{}: line 1: columns {} and {} are both named '{}'", name, other->second,
@@ -138,6 +141,10 @@ Layout make_layout(const std::vector<std::string>& header, std::string_view name
     const bool whole = std::find(header.begin(), header.end(), options.person) != header.end();
     const auto parts = whole ? std::vector<std::string>{options.person} : split_names(options.person);
     for (const std::string& part : parts) layout.person.push_back(find_column(header, part, name, "person"));
+    if (std::find(layout.person.begin(), layout.person.end(), layout.label) != layout.person.end()) {
+      throw input_error("{}: column '{}' is both label and person, expected two columns", name,
+                        options.label);
+    }
   }
   for (const std::string& column : options.ignore) find_column(header, column, name, "ignore");
   for (size_t i = 0; i < header.size(); ++i) {
@@ -197,6 +204,7 @@ class TableBuilder {
                         dataset_.dropped_rows, first_dropped_);
     }
     if (labels_.empty()) throw input_error("{}: has a header but no rows", name_);
+    refuse_measurements();
     const std::vector<uint32_t> classes = sorted_ranks(classes_.strings());
     dataset_.class_names = in_order(classes_.strings(), classes);
     for (const uint32_t label : labels_) dataset_.labels.push_back(static_cast<uint16_t>(classes[label]));
@@ -213,6 +221,21 @@ class TableBuilder {
     std::vector<std::string> sorted(strings.size());
     for (size_t i = 0; i < strings.size(); ++i) sorted[ranks[i]] = strings[i];
     return sorted;
+  }
+
+  // A label column of numbers that are not all whole is a measurement, not a class. "1.0" is whole: data
+  // frames write classes that way where a column has gaps.
+  void refuse_measurements() const {
+    const std::string* fraction = nullptr;
+    for (const std::string& label : classes_.strings()) {
+      double value = 0;
+      const auto [end, code] = std::from_chars(label.data(), label.data() + label.size(), value);
+      if (code != std::errc() || end != label.data() + label.size()) return;
+      if (value != std::floor(value) && fraction == nullptr) fraction = &label;
+    }
+    if (fraction == nullptr) return;
+    throw input_error("{}: column '{}' holds real values such as {}, expected classes (label)", name_,
+                      layout_.names[layout_.label], shown(*fraction));
   }
 
   // The first used column that is null in this row.
@@ -243,6 +266,7 @@ class TableBuilder {
   std::string_view text(const std::vector<std::string_view>& fields, size_t column) const {
     const std::string_view cell = trimmed(fields[column]);
     if (has_control_characters(cell)) throw bad_cell(column, shown(cell) + " has control characters");
+    if (!is_utf8(cell)) throw bad_cell(column, shown(cell) + " is not UTF-8");
     return cell;
   }
 
@@ -284,6 +308,20 @@ Dataset parse_csv(std::string_view text, std::string_view name, const CsvOptions
   Dataset dataset = table.finish();
   dataset.name = fs::path(name).stem().string();
   return dataset;
+}
+
+bool has_columns(const fs::path& path, const std::string& columns) {
+  if (columns.empty()) return true;
+  const std::string text = read_text_file(path);
+  CsvReader reader(text, path.string());
+  std::vector<std::string_view> fields;
+  if (!reader.next(fields)) return false;
+  const auto has = [&](std::string_view column) {
+    return std::any_of(fields.begin(), fields.end(),
+                       [&](std::string_view field) { return trimmed(field) == column; });
+  };
+  const std::vector<std::string> names = split_names(columns);
+  return has(columns) || std::all_of(names.begin(), names.end(), has);
 }
 
 Dataset load_csv(const fs::path& path, const CsvOptions& options) {

@@ -33,7 +33,7 @@ typedef @input_type@ @name@_input;
 int @name@_predict(const @name@_input *input, float *scores);
 
 extern const char *const @name@_class_names[@NAME@_CLASSES];
-
+@columns_declared@
 #ifdef __cplusplus
 }
 #endif
@@ -70,7 +70,7 @@ int @name@_predict(const @name@_input *input, float *scores) {
 
 const char *const @name@_class_names[@NAME@_CLASSES] = {
 @class_names@};
-)";
+@columns_defined@)";
 
 constexpr const char* kTrial =
     R"(/* For trying the model: reads samples from standard input, each @NAME@_INPUTS inputs of type @input_type@ as they
@@ -123,13 +123,19 @@ std::string c_string(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte >= ' ' && byte < 127 && c != '"' && c != '\\' && c != '?') {
+    if (byte >= ' ' && byte < 127 && c != '"' && c != '\\' && c != '?' && c != '@') {
       result += c;
     } else {
       result += fmt::format("\\{:03o}", byte);
     }
   }
   return result + "\"";
+}
+
+std::string c_strings(const std::vector<std::string>& texts) {
+  std::string lines;
+  for (const std::string& text : texts) lines += "  " + c_string(text) + ",\n";
+  return lines;
 }
 
 }  // namespace
@@ -149,7 +155,8 @@ CBody c_body_for(const SampleShape& input) {
   return body;
 }
 
-CExport export_c(const Model& model, const std::string& name, const std::vector<std::string>& class_names) {
+CExport export_c(const Model& model, const std::string& name, const std::vector<std::string>& class_names,
+                 const std::vector<std::string>& columns) {
   if (!is_identifier(name)) {
     throw input_error("--name: found '{}', expected a C identifier: a letter, then letters, digits and _",
                       name);
@@ -158,8 +165,13 @@ CExport export_c(const Model& model, const std::string& name, const std::vector<
   std::string upper = name;
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](char c) { return static_cast<char>(std::toupper(static_cast<unsigned char>(c))); });
-  std::string names;
-  for (const std::string& class_name : class_names) names += "  " + c_string(class_name) + ",\n";
+  std::string declared;
+  std::string defined;
+  if (!columns.empty()) {
+    const std::string array = fmt::format("const char *const {}_columns[{}_INPUTS]", name, upper);
+    declared = "\n/* The column of each input. */\nextern " + array + ";\n";
+    defined = "\n" + array + " = {\n" + c_strings(columns) + "};\n";
+  }
   const auto fill = [&](const std::string& text) {
     return filled(text, {{"NAME", upper},
                          {"name", name},
@@ -168,7 +180,9 @@ CExport export_c(const Model& model, const std::string& name, const std::vector<
                          {"input_text", body.input_text},
                          {"input_type", body.input_type},
                          {"ram", std::to_string(body.ram_bytes)},
-                         {"class_names", names}});
+                         {"class_names", c_strings(class_names)},
+                         {"columns_declared", declared},
+                         {"columns_defined", defined}});
   };
   return {fill(kHeader), fill(kPreamble + body.code + kEnd), fill(kTrial), body.table_bytes, body.ram_bytes};
 }

@@ -18,7 +18,9 @@ struct CExport {
   uint64_t ram_bytes = 0;    // static; the stack comes on top
 };
 
-// `name` begins the names in the C code: a C identifier. An input_error where C cannot carry the model.
-CExport export_c(const Model& model, const std::string& name, const std::vector<std::string>& class_names);
+// `name` begins the names in the C code: a C identifier. With the names of a table's `columns` the code lists
+// its inputs by name. An input_error where C cannot carry the model.
+CExport export_c(const Model& model, const std::string& name, const std::vector<std::string>& class_names,
+                 const std::vector<std::string>& columns = {});
 
 }  // namespace bitfed

@@ -1,5 +1,6 @@
 #include "bitfed/edge/onnx/export_onnx.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "bitfed/base/error.h"
@@ -20,7 +21,8 @@ std::string add_model(const Model& model, const std::string& input, OnnxGraph* g
 
 }  // namespace
 
-Bytes export_onnx(const Model& model, const std::string& name, const std::vector<std::string>& class_names) {
+Bytes export_onnx(const Model& model, const std::string& name, const std::vector<std::string>& class_names,
+                  const std::vector<std::string>& columns) {
   OnnxGraph graph(name);
   const SampleShape takes = input_of_model(model);
   const auto length = [](size_t value) { return static_cast<int64_t>(value); };
@@ -32,7 +34,9 @@ Bytes export_onnx(const Model& model, const std::string& name, const std::vector
   const std::string best = graph.node("ArgMax", {scores}, {{"axis", int64_t{1}}, {"keepdims", int64_t{0}}});
   graph.output(best, "class", OnnxType::kInt64, {-1});
   graph.output(scores, "scores", OnnxType::kFloat, {-1, length(model.class_count())});
-  return graph.model({{"class_names", nlohmann::json(class_names).dump()}});
+  std::map<std::string, std::string> notes = {{"class_names", nlohmann::json(class_names).dump()}};
+  if (!columns.empty()) notes["columns"] = nlohmann::json(columns).dump();
+  return graph.model(notes);
 }
 
 }  // namespace bitfed

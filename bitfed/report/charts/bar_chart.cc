@@ -14,10 +14,9 @@ constexpr double kThickness = 16;
 constexpr double kCharacter = 6.8;  // the width of one, about, at the size of the labels
 constexpr size_t kLongestLabel = 26;
 
-template <typename Text>
-double widest(const std::vector<Bar>& bars, Text text) {
+double widest(const std::vector<std::string>& texts) {
   size_t characters = 0;
-  for (const Bar& bar : bars) characters = std::max(characters, character_count(text(bar)));
+  for (const std::string& text : texts) characters = std::max(characters, character_count(text));
   return kCharacter * static_cast<double>(characters);
 }
 
@@ -39,13 +38,20 @@ std::string bar_chart(const std::string& title, const std::vector<Bar>& bars, do
   SvgWriter svg(kWidth, kRow * static_cast<double>(std::max<size_t>(bars.size(), 1)) + 8, title);
   if (bars.empty()) svg.text({0, kRow / 2 + 4}, "nothing was measured", {.paint = kMuted});
   if (full <= 0) full = largest(bars);
-  const double left = widest(bars, [](const Bar& bar) { return shorten(bar.label, kLongestLabel); }) + 12;
-  const double right = widest(bars, [](const Bar& bar) { return bar.text; }) + 14;
+  std::vector<std::string> labels;
+  std::vector<std::string> texts;
+  for (const Bar& bar : bars) {
+    labels.push_back(bar.label);
+    texts.push_back(bar.text);
+  }
+  labels = shorten_apart(labels, kLongestLabel);
+  const double left = widest(labels) + 12;
+  const double right = widest(texts) + 14;
   const double length = kWidth - left - right;
   for (size_t i = 0; i < bars.size(); ++i) {
     const double middle = 4 + kRow * (static_cast<double>(i) + 0.5);
     const double width = length * length_of(bars[i].value, full);
-    svg.text({0, middle + 4}, shorten(bars[i].label, kLongestLabel));
+    svg.text({0, middle + 4}, labels[i]);
     svg.rectangle({left, middle - kThickness / 2, length, kThickness}, kGrid, {.opacity = 0.45, .radius = 2});
     svg.rectangle({left, middle - kThickness / 2, width, kThickness}, series_paint(bars[i].colour),
                   {.radius = 2, .tooltip = bars[i].tooltip});

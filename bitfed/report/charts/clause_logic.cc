@@ -46,18 +46,23 @@ ClauseView view(const TsetlinMember& member, size_t member_index, size_t row) {
 }
 
 // Quantile bits lie column by column, a bit for each cut.
-std::string table_bit(const BooleanizerSpec& booleanizer, size_t bit, bool is_one) {
+std::string table_bit(const BooleanizerSpec& booleanizer, size_t bit, bool is_one,
+                      const std::vector<std::string>& columns) {
   for (size_t column = 0; column < booleanizer.cuts.size(); ++column) {
     const std::vector<float>& cuts = booleanizer.cuts[column];
-    if (bit < cuts.size()) return fmt::format("column {} {} {:.4g}", column, is_one ? ">" : "<=", cuts[bit]);
+    if (bit < cuts.size()) {
+      const std::string name = column < columns.size() ? columns[column] : fmt::format("column {}", column);
+      return fmt::format("{} {} {:.4g}", name, is_one ? ">" : "<=", cuts[bit]);
+    }
     bit -= cuts.size();
   }
   return fmt::format("{}b({})", is_one ? "" : "!", bit);
 }
 
-std::string literal_text(const TsetlinMember& member, size_t bit, bool is_one) {
+std::string literal_text(const TsetlinMember& member, size_t bit, bool is_one,
+                         const std::vector<std::string>& columns) {
   const PatchShape& shape = member.shape;
-  if (member.booleanizer.kind == "quantile") return table_bit(member.booleanizer, bit, is_one);
+  if (member.booleanizer.kind == "quantile") return table_bit(member.booleanizer, bit, is_one, columns);
   const size_t pixel = bit / shape.planes;
   const std::string_view sign = is_one ? "" : "!";
   const size_t y = pixel / shape.patch_width;
@@ -119,12 +124,13 @@ std::vector<ClauseView> strongest_clauses(const std::vector<TsetlinMember>& memb
   return found;
 }
 
-std::string clause_text(const ClauseView& clause, size_t literal_limit) {
+std::string clause_text(const ClauseView& clause, size_t literal_limit,
+                        const std::vector<std::string>& columns) {
   std::string content;
   size_t literals = 0;
   const auto add = [&](size_t bit, bool is_one) {
     if (++literals > literal_limit) return;
-    content += (content.empty() ? "" : " & ") + literal_text(*clause.member, bit, is_one);
+    content += (content.empty() ? "" : " & ") + literal_text(*clause.member, bit, is_one, columns);
   };
   for (size_t bit = 0; bit < clause.member->shape.content_bits(); ++bit) {
     if (clause.must_be_one(bit)) add(bit, true);
@@ -138,12 +144,12 @@ std::string clause_text(const ClauseView& clause, size_t literal_limit) {
 
 std::vector<std::string> strongest_clauses_text(const std::vector<TsetlinMember>& members,
                                                 const std::vector<std::string>& class_names, size_t per_class,
-                                                size_t literal_limit) {
+                                                const std::vector<std::string>& columns) {
   std::vector<std::string> lines;
   for (size_t c = 0; c < class_count(members); ++c) {
     lines.push_back(c < class_names.size() ? class_names[c] : fmt::format("class {}", c));
     for (const ClauseView& clause : strongest_clauses(members, c, per_class)) {
-      lines.push_back("  " + clause_text(clause, literal_limit));
+      lines.push_back("  " + clause_text(clause, 24, columns));
     }
   }
   return lines;

@@ -46,19 +46,15 @@ std::vector<ClauseView> strongest_clauses(const std::vector<TsetlinMember>& memb
                                           size_t count);
 
 // The vote, where, what: "+0.037  y in 3..9, x in 0..4: p(0,2) & !p(4,1)": p(row, column) within the patch,
-// with the plane as a third number where there are several; a table's bits as "column 3 > 0.5". After
-// `literal_limit` literals comes "… (12 more)".
-std::string clause_text(const ClauseView& clause, size_t literal_limit = 24);
+// with the plane as a third number where there are several; a table's bits as "height > 0.5", or as
+// "column 3 > 0.5" where the names of its `columns` are not known. After `literal_limit` literals comes
+// "… (12 more)".
+std::string clause_text(const ClauseView& clause, size_t literal_limit = 24,
+                        const std::vector<std::string>& columns = {});
 
 // For every class its name, then its strongest clauses, indented, one per line.
 std::vector<std::string> strongest_clauses_text(const std::vector<TsetlinMember>& members,
                                                 const std::vector<std::string>& class_names, size_t per_class,
-                                                size_t literal_limit = 24);
-
-inline std::vector<std::string> strongest_clauses_text(const TsetlinModel& model,
-                                                       const std::vector<std::string>& class_names,
-                                                       size_t per_class, size_t literal_limit = 24) {
-  return strongest_clauses_text(model.members(), class_names, per_class, literal_limit);
-}
+                                                const std::vector<std::string>& columns = {});
 
 }  // namespace bitfed

@@ -138,7 +138,8 @@ std::string clause_picture(const ClauseView& clause) {
 }
 
 std::string clause_pictures(const std::vector<TsetlinMember>& members,
-                            const std::vector<std::string>& class_names, size_t per_class) {
+                            const std::vector<std::string>& class_names, size_t per_class,
+                            const std::vector<std::string>& columns) {
   std::string html;
   for (size_t c = 0; c < class_count(members); ++c) {
     const std::vector<ClauseView> clauses = strongest_clauses(members, c, per_class);
@@ -150,7 +151,7 @@ std::string clause_pictures(const std::vector<TsetlinMember>& members,
         html += fmt::format("<figure>{}<figcaption>{}</figcaption></figure>\n", clause_picture(clause),
                             caption(clause, members.size() > 1));
       } else {
-        html += fmt::format("<code>{}</code>\n", escape_markup(clause_text(clause)));
+        html += fmt::format("<code>{}</code>\n", escape_markup(clause_text(clause, 24, columns)));
       }
     }
     html += "</div>\n";

@@ -17,11 +17,7 @@ std::string clause_picture(const ClauseView& clause);
 // The strongest clauses of every class, as HTML: pictures where the members look at images, logic where
 // they look at tables. Classes without a clause are left out; "" where that is all of them.
 std::string clause_pictures(const std::vector<TsetlinMember>& members,
-                            const std::vector<std::string>& class_names, size_t per_class);
-
-inline std::string clause_pictures(const TsetlinModel& model, const std::vector<std::string>& class_names,
-                                   size_t per_class) {
-  return clause_pictures(model.members(), class_names, per_class);
-}
+                            const std::vector<std::string>& class_names, size_t per_class,
+                            const std::vector<std::string>& columns = {});
 
 }  // namespace bitfed

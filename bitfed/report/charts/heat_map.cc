@@ -61,6 +61,8 @@ class Canvas {
         tilted_(must_tilt(map.column_names, cell_width_)),
         left_(std::max(longest(map.row_names), longest({map.row_axis})) * kCharacter + 14),
         top_(map.column_totals.empty() ? 22 : 30 + kTotalsHeight),
+        row_names_(shorten_apart(map.row_names, kLongestName)),
+        column_names_(shorten_apart(map.column_names, kLongestName)),
         svg_(full_width(), full_height(), map.title) {}
 
   std::string draw() {
@@ -91,8 +93,8 @@ class Canvas {
     const double row_size = std::min(12.0, cell_height_ - 1);
     const size_t row_step = label_step(cell_height_, 10);
     for (size_t row = 0; row < map_.row_names.size(); row += row_step) {
-      svg_.text({left_ - 8, y_of(row) + cell_height_ / 2 + row_size * 0.35},
-                shorten(map_.row_names[row], kLongestName), {.size = row_size, .anchor = Anchor::kEnd});
+      svg_.text({left_ - 8, y_of(row) + cell_height_ / 2 + row_size * 0.35}, row_names_[row],
+                {.size = row_size, .anchor = Anchor::kEnd});
     }
     const double room = tilted_ ? 11 : longest(map_.column_names) * kCharacter + 6;
     const size_t column_step = label_step(cell_width_, room);
@@ -103,7 +105,7 @@ class Canvas {
   void draw_column_name(size_t column) {
     const double x = x_of(column) + cell_width_ / 2;
     const double y = top_ + grid_height() + 15;
-    const std::string name = shorten(map_.column_names[column], kLongestName);
+    const std::string& name = column_names_[column];
     const double size = tilted_ ? std::clamp(cell_width_ - 1, 9.0, 12.0) : 12;
     if (tilted_) {
       svg_.text({x + 4, y - 2}, name, {.size = size, .anchor = Anchor::kEnd, .angle = -40});
@@ -158,6 +160,8 @@ class Canvas {
   bool tilted_;
   double left_;
   double top_;
+  std::vector<std::string> row_names_;
+  std::vector<std::string> column_names_;
   SvgWriter svg_;
 };
 

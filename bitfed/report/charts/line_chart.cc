@@ -18,6 +18,7 @@ constexpr double kWidth = 480;
 constexpr Box kPlot{50, 14, 414, 236};
 constexpr double kLegendTop = 304;
 constexpr double kLegendRow = 20;
+constexpr size_t kLongestName = 44;
 constexpr size_t kMaxMarkers = 30;  // more would hide the line
 
 struct Range {
@@ -49,6 +50,8 @@ class Canvas {
   explicit Canvas(const LineChart& chart)
       : chart_(chart),
         svg_(kWidth, kLegendTop + kLegendRow * static_cast<double>(chart.series.size()), chart.title) {
+    for (const Series& series : chart.series) names_.push_back(series.name);
+    names_ = shorten_apart(names_, kLongestName);
     for (const Series& series : chart.series) {
       for (const Point& point : series.points) {
         if (!std::isfinite(point.y)) continue;
@@ -121,11 +124,12 @@ class Canvas {
     const double at = kLegendTop + kLegendRow * static_cast<double>(index);
     svg_.line({kPlot.x, at}, {kPlot.x + 22, at}, series_paint(index),
               {.width = 3, .dash = series_dash(index)});
-    svg_.text({kPlot.x + 32, at + 4}, shorten(chart_.series[index].name, 44));
+    svg_.text({kPlot.x + 32, at + 4}, names_[index]);
     svg_.text({kPlot.x + kPlot.width, at + 4}, last, {.anchor = Anchor::kEnd, .bold = true});
   }
 
   const LineChart& chart_;
+  std::vector<std::string> names_;  // of the series
   SvgWriter svg_;
   Range x_;
   Range y_;

@@ -27,6 +27,7 @@ class RangeCanvas {
         left_(label_width(chart.rows) + 12),
         right_(kWidth - kRight - (chart.row_notes.empty() ? 0 : label_width(chart.row_notes) + 4)),
         top_(kLegendRow * static_cast<double>(chart.series.size()) + 8),
+        rows_(shorten_apart(chart.rows, kLongestLabel)),
         svg_(kWidth, top_ + plot_height() + kAxis, chart.title) {
     find_scale();
   }
@@ -103,7 +104,7 @@ class RangeCanvas {
     const double top = top_ + band() * static_cast<double>(row);
     const double middle = top + band() / 2;
     if (row > 0 && !chart_.is_joined) svg_.line({0, top}, {kWidth - kRight, top}, kGrid);
-    svg_.text({0, middle + 4}, shorten(chart_.rows[row], kLongestLabel));
+    svg_.text({0, middle + 4}, rows_[row]);
     if (!chart_.row_notes.empty())
       svg_.text({kWidth, middle + 4}, chart_.row_notes[row], {.anchor = Anchor::kEnd});
     if (chart_.is_joined) draw_join(row, middle);
@@ -147,6 +148,7 @@ class RangeCanvas {
   double left_;
   double right_;
   double top_;
+  std::vector<std::string> rows_;
   SvgWriter svg_;
   double low_ = std::numeric_limits<double>::infinity();
   double high_ = -std::numeric_limits<double>::infinity();

@@ -19,6 +19,8 @@ struct ComparedQuantity {
   std::optional<double> (*value)(const RunFolder&);
   std::string (*text)(double);  // for people
   bool is_rare = false;         // left out where no run has it
+  bool is_of_trained =
+      false;  // says nothing of a run that reused another's uploads: such a run is never best
 };
 
 // All columns, in order.
@@ -28,11 +30,33 @@ const std::vector<ComparedQuantity>& compared_quantities();
 std::vector<ComparedQuantity> compared_quantities(const std::vector<RunFolder>& runs);
 
 // The indices of the runs with the best value, ascending: several where they share it, none where no run has
-// one.
+// one that counts.
 std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity);
 
-// A label for each run: its name; where several share the name, with its method or else its folder.
+// A label for each run, all different: its name; where several share the name, with its method, its seed or
+// else its folder.
 std::vector<std::string> run_labels(const std::vector<RunFolder>& runs);
+
+// Runs of one recipe that differ in their seed alone.
+struct SeedGroup {
+  std::string label;
+  std::vector<size_t> runs;  // indices, in the order given
+};
+
+// The groups of at least two seeds. Two runs of the same seed are not counted twice: the first counts.
+std::vector<SeedGroup> seed_groups(const std::vector<RunFolder>& runs);
+
+// Mean and sample standard deviation (n - 1) over the runs that have the value; empty: fewer than two.
+struct Spread {
+  double mean = 0;
+  double deviation = 0;
+  size_t count = 0;
+};
+std::optional<Spread> spread_of(const std::vector<double>& values);
+
+// "97.10 % ± 0.42 %", of the runs of a group; "–" where fewer than two have the value.
+std::string spread_text(const std::vector<RunFolder>& runs, const SeedGroup& group,
+                        const ComparedQuantity& quantity);
 
 // The comparison as lines with aligned columns, for a terminal.
 std::string comparison_text(const std::vector<RunFolder>& runs);

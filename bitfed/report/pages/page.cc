@@ -41,7 +41,7 @@ std::string cards_of(const RunFolder& run, const std::string& first) {
   std::string html;
   for (const std::string& part : {column(first, notes_card(run)), costs_card(run), gains_card(run),
                                   column(radio_card(run), people_card(run)), chosen_card(run),
-                                  partition_card(run), confusion_card(run)}) {
+                                  partition_card(run), confusion_card(run), samples_card(run)}) {
     // A card opens with its class; those of half a width pair up.
     if (!part.empty() && part.find("card wide") == std::string::npos) ++halves;
     html += part;
@@ -57,8 +57,10 @@ std::string section(const RunFolder& run, size_t index, const std::string& label
 }
 
 std::string several(const std::vector<RunFolder>& runs) {
+  const std::string seeds = seeds_table(runs);
   std::string html =
-      fmt::format("<div class=\"cards\">\n{}{}</div>\n", card("Comparison", comparison_table(runs), true),
+      fmt::format("<div class=\"cards\">\n{}{}{}</div>\n", card("Comparison", comparison_table(runs), true),
+                  seeds.empty() ? "" : card("Seeds: mean ± sample standard deviation", seeds, true),
                   chart_card("Accuracy", accuracy_chart(runs)) +
                       chart_card("Upload, all clients and rounds", upload_chart(runs)));
   const std::vector<std::string> labels = run_labels(runs);

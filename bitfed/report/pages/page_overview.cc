@@ -128,6 +128,9 @@ std::vector<Bar> bars_of_one(const RunSummary& summary) {
   if (summary.validation_accuracy)
     bars.push_back(accuracy_bar("Validation data", *summary.validation_accuracy, 0));
   if (summary.f1_micro) bars.push_back(accuracy_bar("F1, micro", *summary.f1_micro, 0));
+  if (summary.f1_macro) bars.push_back(accuracy_bar("F1, macro", *summary.f1_macro, 0));
+  if (summary.balanced_accuracy)
+    bars.push_back(accuracy_bar("Balanced accuracy", *summary.balanced_accuracy, 0));
   if (summary.local_accuracy_mean) {
     bars.push_back(accuracy_bar("Own models, mean", *summary.local_accuracy_mean, 1));
   }
@@ -177,6 +180,23 @@ std::string comparison_table(const std::vector<RunFolder>& runs) {
     rows +=
         fmt::format("<tr><th scope=\"row\"><a href=\"#run-{}\">{}</a></th>", i + 1, escape_markup(labels[i]));
     for (const ComparedQuantity& quantity : quantities) rows += compared_cell(runs, i, quantity);
+    rows += "</tr>\n";
+  }
+  return scrolled_table("runs", head, rows);
+}
+
+std::string seeds_table(const std::vector<RunFolder>& runs) {
+  const std::vector<SeedGroup> groups = seed_groups(runs);
+  if (groups.empty()) return "";
+  std::string head = "<th scope=\"col\">recipe</th><th scope=\"col\">seeds</th>";
+  const std::vector<ComparedQuantity> quantities = compared_quantities(runs);
+  for (const ComparedQuantity& q : quantities) head += fmt::format("<th scope=\"col\">{}</th>", q.name);
+  std::string rows;
+  for (const SeedGroup& group : groups) {
+    rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td>", escape_markup(group.label),
+                        group.runs.size());
+    for (const ComparedQuantity& quantity : quantities)
+      rows += fmt::format("<td>{}</td>", escape_markup(spread_text(runs, group, quantity)));
     rows += "</tr>\n";
   }
   return scrolled_table("runs", head, rows);

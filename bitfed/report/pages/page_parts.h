@@ -46,6 +46,9 @@ std::vector<Figure> headline_figures(const std::vector<RunFolder>& runs);
 
 std::string comparison_table(const std::vector<RunFolder>& runs);
 
+// Mean and sample deviation of the runs that differ in their seed alone; "" where there are none.
+std::string seeds_table(const std::vector<RunFolder>& runs);
+
 // Accuracy over rounds, or bars where no run has two rounds to join.
 std::string accuracy_chart(const std::vector<RunFolder>& runs);
 
@@ -61,6 +64,7 @@ std::string confusion_card(const RunFolder& run);
 std::string clauses_card(const RunFolder& run);
 std::string radio_card(const RunFolder& run);
 std::string recipe_card(const RunFolder& run);
+std::string samples_card(const RunFolder& run);
 
 // For a run whose clients keep models of their own: which clients gain, the accuracies of all, and some
 // clients with the classes that they hold.

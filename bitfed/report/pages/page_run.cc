@@ -97,7 +97,7 @@ std::string confusion_card(const RunFolder& run) {
 
 std::string clauses_card(const RunFolder& run) {
   const size_t per_class = class_count(run.machines) < kManyClasses ? kClausesPerClass : 1;
-  const std::string pictures = clause_pictures(run.machines, run.summary.class_names, per_class);
+  const std::string pictures = clause_pictures(run.machines, run.summary.class_names, per_class, run.columns);
   if (pictures.empty()) return "";
   return card("Strongest clauses",
               "<p class=\"key\"><span><i class=\"swatch one\"></i>must be 1</span>"
@@ -107,6 +107,16 @@ std::string clauses_card(const RunFolder& run) {
               "<div class=\"clause-grid\">" +
                   pictures + "</div>",
               true);
+}
+
+std::string samples_card(const RunFolder& run) {
+  constexpr size_t kMaxBytes = 4 << 20;
+  if (run.samples.empty() || run.samples.size() > kMaxBytes) return "";
+  return card("Samples",
+              "<p>The first training samples of every class, a row for each</p>"
+              "<div class=\"picture\"><img class=\"samples\" alt=\"Training samples by class\" "
+              "src=\"data:image/png;base64," +
+                  base64(run.samples) + "\"/></div>");
 }
 
 std::string recipe_card(const RunFolder& run) {

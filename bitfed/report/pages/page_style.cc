@@ -38,6 +38,7 @@ a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
 .card>p,.card>.key{color:var(--muted);font-size:13px;margin:-8px 0 14px}
 .picture{overflow-x:auto}
 .picture svg{display:block;max-width:100%;height:auto}
+.picture .samples{display:block;width:100%;image-rendering:pixelated}
 .chart svg{width:100%}
 .wide .picture svg{min-width:720px;margin:0 auto}
 .stack>*+*{margin-top:16px}

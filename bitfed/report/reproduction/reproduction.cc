@@ -111,11 +111,12 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-double deviation_of(const std::vector<double>& values) {
+double deviation_of(const std::vector<double>& values, bool is_sample) {
+  if (values.size() < 2) return 0;
   const double mean = mean_of(values);
   double sum = 0;
   for (const double value : values) sum += (value - mean) * (value - mean);
-  return std::sqrt(sum / static_cast<double>(values.size()));
+  return std::sqrt(sum / static_cast<double>(values.size() - (is_sample ? 1 : 0)));
 }
 
 std::optional<double> difference_of(const ReproducedCell& cell) {
@@ -136,7 +137,7 @@ bool is_better(const ReproducedCell& cell, const ReproducedColumn& column) {
 std::string ours_text(const ReproducedCell& cell, const ReproducedColumn& column, size_t seeds) {
   if (cell.ours.empty()) return kNothing;
   std::string text = fixed(mean_of(cell.ours), column);
-  if (cell.ours.size() > 1) text += " ± " + fixed(deviation_of(cell.ours), column);
+  if (cell.ours.size() > 1) text += " ± " + fixed(deviation_of(cell.ours, column.is_sample), column);
   if (cell.ours.size() < seeds) text += fmt::format(" ({} of {} seeds)", cell.ours.size(), seeds);
   return text;
 }
@@ -166,9 +167,11 @@ std::string quick_text(const ReproducedTable& table) {
 }
 
 std::string legend_text(const ReproducedTable& table) {
-  std::string text = table.seeds > 1 ? fmt::format("Mean ± standard deviation of {} seeds", table.seeds)
+  const char* deviation = table.is_sweep ? "sample standard deviation" : "standard deviation";
+  std::string text = table.seeds > 1 ? fmt::format("Mean ± {} of {} seeds", deviation, table.seeds)
                                      : std::string("One seed");
   if (!units_differ(table)) text += ", in " + table.columns.front().unit;
+  if (table.is_sweep) return text + ". –: not run.";
   return text + ". ▼: worse than the paper's mean by more than the paper's standard deviation. –: not run.";
 }
 
@@ -267,7 +270,7 @@ std::string reproduction_csv(const ReproducedTable& table) {
           paper(&Published::mean),
           paper(&Published::deviation),
           cell.ours.empty() ? "" : exact_number(mean_of(cell.ours)),
-          cell.ours.empty() ? "" : exact_number(deviation_of(cell.ours)),
+          cell.ours.empty() ? "" : exact_number(deviation_of(cell.ours, column.is_sample)),
           fmt::format("{}", cell.ours.size()),
           number_or_nothing(difference_of(cell)),
           difference_of(cell) ? (is_worse(cell, column) ? "yes" : "no") : "",

@@ -6,7 +6,8 @@
 
 namespace bitfed {
 
-// A paper's table next to our own runs of it, for all forms of output.
+// A table of runs, means over seeds, for all forms of output: a paper's table next to our own runs of it, or
+// a sweep over settings, which has no published figures.
 
 struct ReproducedColumn {
   std::string name;
@@ -14,6 +15,7 @@ struct ReproducedColumn {
   int decimals = 2;
   bool lower_is_better = false;
   std::optional<size_t> against;  // the column whose published figures it is compared with; empty: its own
+  bool is_sample = false;         // its standard deviation is the sample's (n - 1), not the population's
 };
 
 struct Published {
@@ -38,6 +40,7 @@ struct ReproducedTable {
   std::string source;
   std::string
       quick;  // what a quick trial did instead of the table's settings; empty: the settings themselves
+  bool is_sweep = false;
   size_t seeds = 1;
   std::vector<std::string> row_header;
   std::vector<ReproducedColumn> columns;
@@ -49,8 +52,9 @@ struct ReproducedTable {
 std::string row_name(const ReproducedRow& row);  // "mnist/Dir(0.1)"
 
 double mean_of(const std::vector<double>& values);
-// The standard deviation of the population, as in the papers' tables and numpy.
-double deviation_of(const std::vector<double>& values);
+// The standard deviation of the population, as in the papers' tables and numpy; or of a sample, dividing by
+// n - 1. 0 for one value.
+double deviation_of(const std::vector<double>& values, bool is_sample = false);
 
 // Ours minus the paper's, in the column's unit; empty where either is missing.
 std::optional<double> difference_of(const ReproducedCell& cell);
@@ -85,6 +89,8 @@ std::string reproduction_text(const ReproducedTable& table, const std::vector<si
 std::string reproduction_markdown(const ReproducedTable& table);
 // One line per cell, numbers in full precision.
 std::string reproduction_csv(const ReproducedTable& table);
+// A tabular environment for LaTeX with booktabs, with what it means as comments.
+std::string reproduction_latex(const ReproducedTable& table);
 // One self-contained page with the table and pictures of it.
 std::string reproduction_page(const ReproducedTable& table);
 

@@ -95,8 +95,10 @@ RangeSeries our_series(const ReproducedTable& table, size_t column, const std::s
   RangeSeries series{name, false, {}};
   for (const ReproducedRow* row : rows_run(table)) {
     const std::vector<double>& ours = row->cells[column].ours;
-    series.marks.push_back(ours.empty() ? std::nullopt
-                                        : std::optional(RangeMark{mean_of(ours), deviation_of(ours)}));
+    series.marks.push_back(
+        ours.empty()
+            ? std::nullopt
+            : std::optional(RangeMark{mean_of(ours), deviation_of(ours, table.columns[column].is_sample)}));
   }
   return series;
 }
@@ -106,7 +108,11 @@ std::string chart_of(const ReproducedTable& table, size_t column) {
   const ReproducedColumn& c = table.columns[column];
   RangeChart chart{c.name, c.unit, c.decimals, c.lower_is_better, {}, {}};
   for (const ReproducedRow* row : rows_run(table)) chart.rows.push_back(row_name(*row));
-  chart.series = {paper_series(table, column), our_series(table, column, c.name + ", ours")};
+  if (has_own_paper(table, column)) {
+    chart.series = {paper_series(table, column), our_series(table, column, c.name + ", ours")};
+  } else {
+    chart.series = {our_series(table, column, c.name)};
+  }
   for (size_t other = 0; other < table.columns.size(); ++other) {
     if (table.columns[other].against == column) {
       chart.series.push_back(our_series(table, other, table.columns[other].name));
@@ -118,7 +124,7 @@ std::string chart_of(const ReproducedTable& table, size_t column) {
 std::string chart_cards(const ReproducedTable& table) {
   std::string html;
   for (size_t column = 0; column < table.columns.size(); ++column) {
-    if (has_own_paper(table, column))
+    if (has_own_paper(table, column) || table.is_sweep)
       html += chart_card(escape_markup(column_title(table, column)), chart_of(table, column));
   }
   return html;
@@ -163,8 +169,9 @@ std::string notes_html(const ReproducedTable& table) {
 }
 
 std::string header(const ReproducedTable& table) {
-  std::string html = fmt::format("<p class=\"eyebrow\">bitfed reproduce {}</p>\n<h1>{}</h1>\n",
-                                 escape_markup(table.name), escape_markup(table.title));
+  std::string html = fmt::format("<p class=\"eyebrow\">bitfed {} {}</p>\n<h1>{}</h1>\n",
+                                 table.is_sweep ? "sweep" : "reproduce", escape_markup(table.name),
+                                 escape_markup(table.title));
   if (!table.source.empty()) html += fmt::format("<p class=\"facts\">{}</p>\n", escape_markup(table.source));
   if (!table.quick.empty()) {
     html += fmt::format("<p class=\"banner\">{}</p>\n", escape_markup(quick_text(table)));
@@ -185,9 +192,10 @@ std::string footer(const ReproducedTable& table) {
 std::string reproduction_page(const ReproducedTable& table) {
   const std::string title = (table.quick.empty() ? "" : "Quick trial: ") + table.title;
   return html_document(
-      title, fmt::format("{}<main>\n{}<div class=\"cards\">\n{}{}{}</div>\n</main>\n{}", header(table),
-                         tiles(table), card("Paper and ours", table_html(table), true), chart_cards(table),
-                         notes_html(table), footer(table)));
+      title,
+      fmt::format("{}<main>\n{}<div class=\"cards\">\n{}{}{}</div>\n</main>\n{}", header(table), tiles(table),
+                  card(table.is_sweep ? "Settings" : "Paper and ours", table_html(table), true),
+                  chart_cards(table), notes_html(table), footer(table)));
 }
 
 }  // namespace bitfed

@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 Dataset load_part(const OwnData& own, const Config& data, uint64_t seed) {
-  const Dataset train = load_data(data, own.data_dir, seed).train;
+  const Dataset train = load_device_data(data, own.data_dir, seed).train;
   const Partition partition = make_partition(train, read_partition(data.section("partition")), seed);
   if (*own.part >= partition.size())
     throw input_error("part {}: expected 0 to {}", *own.part, partition.size() - 1);

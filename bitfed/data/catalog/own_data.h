@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "bitfed/base/config.h"
+#include "bitfed/data/dataset.h"
+
+namespace bitfed {
+
+// Images and arrays that a recipe's [data] table names by file or folder:
+//
+//   file = "set.npz"                       x and y, optionally person
+//   file = "x.npy"         labels = "y.npy"        person = "who.npy"
+//   file = "train-images"  labels = "train-labels"     IDX, any labels
+//   file = ["a.bin", …]    image = [32, 32, 3]  label_bytes = 1     records as in CIFAR
+//   file = "users.json"    image = [28, 28, 1]         LEAF, a person per user
+//   folder = "pets"        person = "folder" or "people.csv"       images by class, or LEAF's JSON files
+//
+// test_file and test_labels name test samples; so do the folders train and test. Without them `split` and
+// `test_fraction` draw them, see split_table.h. class_names names the classes in the order of their labels.
+DataSplit load_own_data(const Config& data, const std::string& data_dir, uint64_t seed);
+
+// All samples of a file or folder that is read with the other keys of `data`.
+Dataset load_samples_at(const Config& data, const std::filesystem::path& path);
+
+// Whether the table names a CSV file: a single file with none of the endings above.
+bool is_csv(const Config& data);
+
+}  // namespace bitfed

@@ -1,0 +1,203 @@
+#include "bitfed/simulation/sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "bitfed/base/error.h"
+#include "bitfed/federated/upload_store.h"
+
+namespace bitfed {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaximumRuns = 100000;
+
+// "data.partition.alpha=0.05" -> "data.partition.alpha-0.05".
+std::string folder_part(const std::string& key, const std::string& value) {
+  std::string name = key + "-";
+  for (const unsigned char c : value) {
+    const bool is_plain = std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+    if (is_plain) name += static_cast<char>(c);
+    if (c == ',') name += '_';
+  }
+  return name;
+}
+
+// Runs are taken in order by several threads.
+class Sweep {
+ public:
+  Sweep(const SweepOptions& options, const std::vector<SweepRun>& runs, const SweepProgress& progress)
+      : options_(options), runs_(runs), progress_(progress) {}
+
+  void run() {
+    std::vector<std::thread> others;
+    const size_t jobs = std::min<size_t>(std::max(1u, options_.jobs), runs_.size());
+    for (size_t i = 1; i < jobs; ++i) others.emplace_back([this] { work(); });
+    work();
+    for (std::thread& thread : others) thread.join();
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  void work() {
+    while (const SweepRun* run = take()) {
+      try {
+        finish(*run);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!error_) error_ = std::current_exception();
+      }
+    }
+  }
+
+  const SweepRun* take() {
+    const std::lock_guard lock(mutex_);
+    if (error_ || next_ == runs_.size()) return nullptr;
+    return &runs_[next_++];
+  }
+
+  Config recipe_of(const SweepRun& run) const {
+    Config recipe = Config::load(options_.recipe);
+    recipe.set_all(options_.overrides);
+    for (size_t i = 0; i < run.values.size(); ++i) recipe.set(options_.axes[i].key, run.values[i]);
+    recipe.set("seed", std::to_string(run.seed));
+    return recipe;
+  }
+
+  void finish(const SweepRun& run) {
+    const Experiment experiment = load_experiment(recipe_of(run), options_.experiment.data_dir,
+                                                  options_.experiment.default_name, ClientsAre::kSimulated);
+    const bool can_share = experiment.rounds == 1;
+    ExperimentOptions options = options_.experiment;
+    options.out = run.folder;
+    options.existing = RunFolderWriter::Existing::kResume;
+    if (can_share) options.reuse = begin_training(experiment.depends_on);
+    ExperimentResult result;
+    try {
+      result = run_one(experiment, options);
+    } catch (...) {
+      if (can_share) end_training(experiment.depends_on, {});
+      throw;
+    }
+    if (can_share) end_training(experiment.depends_on, run.folder);
+    const std::lock_guard lock(mutex_);
+    progress_(run, result);
+  }
+
+  // Uploads of another method on the same clients; where they turn out not to be the same, clients train.
+  static ExperimentResult run_one(const Experiment& experiment, ExperimentOptions options) {
+    const auto quiet = [](const Event&) {};
+    if (options.reuse.empty() || !UploadStore(options.reuse / "checkpoint").has_round(1)) {
+      options.reuse.clear();
+      return run_experiment(experiment, options, quiet);
+    }
+    try {
+      return run_experiment(experiment, options, quiet);
+    } catch (const Error& error) {
+      if (error.kind() != Error::Kind::kInput) throw;
+      options.reuse.clear();
+      return run_experiment(experiment, options, quiet);
+    }
+  }
+
+  // The folder whose uploads are these; empty: nobody has trained them. Waits while another run trains them.
+  fs::path begin_training(const std::string& uploads) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return training_.count(uploads) == 0; });
+    if (const auto found = trained_.find(uploads); found != trained_.end()) return found->second;
+    training_.insert(uploads);
+    return {};
+  }
+  void end_training(const std::string& uploads, const fs::path& folder) {
+    const std::lock_guard lock(mutex_);
+    if (!folder.empty()) trained_.try_emplace(uploads, folder);
+    training_.erase(uploads);
+    changed_.notify_all();
+  }
+
+  const SweepOptions& options_;
+  const std::vector<SweepRun>& runs_;
+  const SweepProgress& progress_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  size_t next_ = 0;
+  std::exception_ptr error_;
+  std::set<std::string> training_;           // what runs under way train
+  std::map<std::string, fs::path> trained_;  // and which folder has it
+};
+
+}  // namespace
+
+GridAxis parse_grid_axis(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    throw input_error("--grid {}: expected key=value,value as in model.sensitivity=3,5,10", text);
+  GridAxis axis{text.substr(0, equals), {""}};
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text.substr(equals + 1)) {
+    if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == '{') {
+      ++depth;
+    } else if (c == ']' || c == '}') {
+      --depth;
+    } else if (c == ',' && depth == 0) {
+      axis.values.emplace_back();
+      continue;
+    }
+    axis.values.back() += c;
+  }
+  std::set<std::string> seen;
+  for (const std::string& value : axis.values) {
+    if (value.empty()) throw input_error("--grid {}: found an empty value", text);
+    if (!seen.insert(value).second) throw input_error("--grid {}: found {} twice", text, value);
+  }
+  return axis;
+}
+
+std::vector<SweepRun> plan_sweep(const std::vector<GridAxis>& axes, const std::vector<uint64_t>& seeds,
+                                 const fs::path& out) {
+  size_t cells = 1;
+  for (const GridAxis& axis : axes) {
+    cells *= axis.values.size();
+    if (cells * seeds.size() > kMaximumRuns)
+      throw input_error("--grid: found more than {} runs", kMaximumRuns);
+  }
+  std::vector<SweepRun> runs;
+  std::set<std::string> names;
+  for (size_t cell = 0; cell < cells; ++cell) {
+    std::vector<std::string> values(axes.size());
+    size_t rest = cell;
+    for (size_t i = axes.size(); i-- > 0;) {
+      values[i] = axes[i].values[rest % axes[i].values.size()];
+      rest /= axes[i].values.size();
+    }
+    std::string name;
+    for (size_t i = 0; i < axes.size(); ++i)
+      name += (name.empty() ? "" : "+") + folder_part(axes[i].key, values[i]);
+    if (name.empty()) name = "recipe";
+    // Values that differ in what a folder's name cannot show.
+    if (!names.insert(name).second) names.insert(name += fmt::format("+{}", cell));
+    for (const uint64_t seed : seeds)
+      runs.push_back({cell, values, seed, out / name / fmt::format("seed-{}", seed)});
+  }
+  return runs;
+}
+
+void run_sweep(const SweepOptions& options, const std::vector<SweepRun>& runs,
+               const SweepProgress& progress) {
+  Sweep(options, runs, progress).run();
+}
+
+}  // namespace bitfed

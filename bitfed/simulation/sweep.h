@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bitfed/base/config.h"
+#include "bitfed/simulation/experiment.h"
+
+namespace bitfed {
+
+// One key of a recipe and the values to try, from "model.sensitivity=3,5,10". Commas within brackets, braces
+// and quotes belong to a value: "model.patch=[3,3],[5,5]".
+struct GridAxis {
+  std::string key;
+  std::vector<std::string> values;
+};
+GridAxis parse_grid_axis(const std::string& text);
+
+// One combination of values with one seed.
+struct SweepRun {
+  size_t cell = 0;                  // runs of one combination share it
+  std::vector<std::string> values;  // one per axis
+  uint64_t seed = 0;
+  std::filesystem::path folder;  // an ordinary run folder
+};
+
+// Every combination, the last axis fastest, each with every seed. Folders are named by the values:
+// OUT/model.sensitivity-3/seed-0.
+std::vector<SweepRun> plan_sweep(const std::vector<GridAxis>& axes, const std::vector<uint64_t>& seeds,
+                                 const std::filesystem::path& out);
+
+struct SweepOptions {
+  std::string recipe;                  // the file
+  std::vector<std::string> overrides;  // as --set, before the grid's
+  std::vector<GridAxis> axes;
+  unsigned jobs = 1;             // runs at once
+  ExperimentOptions experiment;  // of every run, but for its folder, what is there already and what it reuses
+};
+
+// Called for every finished run, by one thread at a time, in the order in which they finish.
+using SweepProgress = std::function<void(const SweepRun& run, const ExperimentResult& result)>;
+
+// Runs or resumes all of them. A one-shot run whose clients would train what another one's have trained (same
+// data, model, client settings and seed) takes those uploads. The first error stops the sweep, after the runs
+// that are under way; what is finished is kept.
+void run_sweep(const SweepOptions& options, const std::vector<SweepRun>& runs, const SweepProgress& progress);
+
+}  // namespace bitfed

@@ -1,0 +1,118 @@
+#!/bin/bash
+# Predictions cannot mislead: columns are found by name, and the rows that are scored are the run's and are named.
+#   predict_test.sh PROGRAM SOURCE_DIR WORK_DIR
+set -euo pipefail
+source "$2/tests/e2e/tiny.sh"
+
+# predicted FILE ARGUMENT...: the accuracy and the rows.
+predicted() {
+  local model=$1
+  shift
+  "$program" predict "$model" --json "$@" >predicted.json
+  echo "$(field predicted.json accuracy) $(field predicted.json rows) $(field predicted.json samples)"
+}
+expect() {
+  local expected=$1 found
+  shift
+  found=$(predicted "$@")
+  [ "$found" = "$expected" ] || fail "$*: found '$found', expected '$expected'"
+}
+refuse() {
+  local text=$1 status=0
+  shift
+  "$program" predict "$@" >out 2>err || status=$?
+  [ $status = 2 ] && grep -Eq -- "$text" err || fail "$*: status $status: $(cat err)"
+  echo "   $(cat err)"
+}
+
+echo "-- a table"
+"$program" run people.toml --quiet --json --out people >people.json
+model=people/model.safetensors
+accuracy=$(field people.json accuracy)
+expect "$accuracy test 60" $model
+expect "$accuracy test 60" $model --data table.csv
+expect "$accuracy test 60" $model --data table.csv --label kind --person person
+cp table.csv copy.csv
+expect "$accuracy test 60" $model --data copy.csv
+# The columns in another order, and one more.
+awk -F, -v OFS=, '{print $4, NR, $3, $2, $1}' table.csv >turned.csv
+sed -i '1s/.*/kind,note,weight,height,person/' turned.csv
+expect "$accuracy test 60" $model --data turned.csv
+"$program" predict $model --data turned.csv | grep -q '^scored: the test rows of the run in turned.csv, 60 of 200' ||
+  fail "which rows were scored?"
+[ "$(predicted $model --rows all | cut -d' ' -f 2-)" = "all 200" ] || fail "--rows all"
+[ "$(predicted $model --rows train | cut -d' ' -f 2-)" = "train 140" ] || fail "--rows train"
+head -50 table.csv >part.csv
+[ "$(predicted $model --data part.csv | cut -d' ' -f 2-)" = "all 49" ] || fail "another file"
+grep -q 'is not what the model was trained on' predicted.json || fail "another file is not named as such"
+refuse '--rows test: part.csv is not what the model was trained on' $model --data part.csv --rows test
+refuse '--rows validation: .* has none' $model --rows validation
+sed '1s/height/hight/' table.csv >typo.csv
+refuse "has no column 'height'" $model --data typo.csv
+"$program" inspect $model | grep -q '^  columns       height, weight' || fail "inspect shows no columns"
+"$program" inspect $model --json | grep -q '"height"' || fail "inspect --json shows no columns"
+"$program" export $model --format c --out c >/dev/null
+grep -q '"height",' c/model.c && grep -q 'model_columns\[MODEL_INPUTS\]' c/model.h || fail "C without columns"
+"$program" export $model --format onnx --out onnx >/dev/null
+grep -q 'height' onnx/model.onnx || fail "ONNX without columns"
+"$program" run table.toml --quiet --out table --set method.name=fedtm-bank --set model.clauses=20 >/dev/null
+"$program" inspect table/model.safetensors | grep -Eq '(height|weight) (>|<=) ' || fail "clauses without names"
+grep -Eq '(height|weight) (&gt;|&lt;=) ' table/report.html || fail "a report without names"
+
+echo "-- a model file of an earlier build"
+python3 - <<'PYTHON'
+import json, struct
+whole = open("people/model.safetensors", "rb").read()
+(size,) = struct.unpack("<Q", whole[:8])
+header = json.loads(whole[8:8 + size])
+for key in ("bitfed.columns", "bitfed.trained_on", "bitfed.data"):
+    del header["__metadata__"][key]
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open("earlier.safetensors", "wb").write(struct.pack("<Q", len(text)) + text + whole[8 + size:])
+PYTHON
+refuse '--data: missing' earlier.safetensors
+refuse 'samples of|columns' earlier.safetensors --data turned.csv --label kind --person person
+predicted earlier.safetensors --data table.csv --label kind --ignore person >/dev/null
+grep -q 'may hold rows that the model was trained on' predicted.json || fail "training rows are not named"
+
+echo "-- images of a built-in set"
+"$program" run one-shot.toml --quiet --json --out images >images.json
+expect "$(field images.json accuracy) test 56" images/model.safetensors
+expect "$(field images.json accuracy) test 56" images/model.safetensors --data mnist
+[ "$(predicted images/model.safetensors --rows validation | cut -d' ' -f 2-)" = "validation 64" ] || fail "validation"
+expect "$(field images.json validation_accuracy) validation 64" images/model.safetensors --rows validation
+"$program" run one-shot.toml --quiet --json --out halves --set data.evaluate=stratified-half >halves.json
+[ "$(predicted halves/model.safetensors | cut -d' ' -f 1-2)" = "$(field halves.json accuracy) test" ] || fail "halves"
+
+echo "-- a test set that is sorted by class"
+mkdir -p sorted/mnist
+cp data/mnist/train-* sorted/mnist
+python3 - <<'PYTHON'
+import gzip, struct
+images = gzip.open("data/mnist/t10k-images-idx3-ubyte.gz").read()
+labels = gzip.open("data/mnist/t10k-labels-idx1-ubyte.gz").read()[8:]
+order = sorted(range(len(labels)), key=lambda i: labels[i])
+gzip.open("sorted/mnist/t10k-images-idx3-ubyte.gz", "w").write(
+    images[:16] + b"".join(images[16 + 64 * i:16 + 64 * (i + 1)] for i in order))
+gzip.open("sorted/mnist/t10k-labels-idx1-ubyte.gz", "w").write(
+    struct.pack(">II", 0x801, len(labels)) + bytes(labels[i] for i in order))
+PYTHON
+"$program" run one-shot.toml --quiet --json --out sorted-run --data-dir sorted >sorted.json
+grep -q 'leaves no test samples of: 0' sorted.json || fail "half of the classes is tested without a word"
+
+echo "-- tables that are refused"
+refuse_run() {
+  local text=$1 status=0
+  shift
+  "$program" run table.toml --quiet --out bad "$@" >out 2>err || status=$?
+  [ $status = 2 ] && grep -Eq -- "$text" err || fail "$*: status $status: $(cat err)"
+  echo "   $(cat err)"
+}
+refuse_run "column 'height' holds real values" --set data.label=height --set data.person=person --set data.ignore=kind
+refuse_run "column 'kind' is both label and person" --set data.person=kind
+sed 's/dog/cat/' table.csv >cats.csv
+refuse_run "found one class, 'cat', expected at least two" --set data.file=cats.csv
+sed '7s/,[^,]*,/,?,/' table.csv >mark.csv
+"$program" run table.toml --quiet --json --set data.file=mark.csv --out mark | grep -q '1 row with an empty cell' ||
+  fail "? is no missing value"
