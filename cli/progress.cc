@@ -18,6 +18,12 @@ std::string own_models(const Scores& scores) {
   return fmt::format(", own models {:.2f} %", 100 * *scores.local_accuracy_mean);
 }
 
+// ", 16 workers 94 % busy" where other processes train.
+std::string workers(const RoundFinished& event) {
+  if (!event.workers || !event.workers_busy) return "";
+  return fmt::format(", {} workers {:.0f} % busy", *event.workers, 100 * *event.workers_busy);
+}
+
 }  // namespace
 
 std::string short_duration(double seconds) {
@@ -86,9 +92,9 @@ void Progress::on(const ClientLost& event) {
 
 void Progress::on(const RoundFinished& event) {
   if (!event.scores || is_one_of_many()) return;
-  line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %{}", event.round, rounds_,
+  line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %{}{}", event.round, rounds_,
                    event.uploads, 1000 * event.aggregation_seconds, 100 * event.scores->accuracy,
-                   own_models(*event.scores)));
+                   own_models(*event.scores), workers(event)));
 }
 
 double Progress::fraction_of_round() const {

@@ -9,6 +9,9 @@
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/data/catalog/catalog.h"
+#include "bitfed/mpi/launcher.h"
+#include "bitfed/mpi/rank_zero.h"
+#include "bitfed/mpi/worker.h"
 #include "bitfed/report/pages/page.h"
 #include "bitfed/run/run_folder.h"
 #include "bitfed/simulation/reproduction.h"
@@ -80,15 +83,37 @@ class Reproduction {
     find_pending();
   }
 
-  void run() {
+  void run(RankZero* ranks = nullptr) {
     const ExperimentOptions experiment = experiment_options();
+    for (const std::string& line : skipped_) fmt::print(stderr, "rows skipped: {}\n", line);
     if (!arguments_.quiet) announce();
+    ranks_ = ranks;
+    if (ranks_ != nullptr) run_alone_on_ranks(experiment.stop);
     for (size_t i = 0; i < pending_.size(); ++i) {
       if (experiment.stop()) throw Error(Error::Kind::kStopped, "stopped");
       run_one(i, experiment);
       const bool ends_row = i + 1 == pending_.size() || pending_[i + 1]->row != pending_[i]->row;
       if (ends_row) finish_row(pending_[i]->row);
     }
+  }
+
+  // A rank other than 0: the cells of the row and seed of this one, in order.
+  void run_alone(uint32_t job, const std::function<bool()>& stop) const {
+    ExperimentOptions experiment = experiment_options();
+    experiment.threads = std::max(1u, arguments_.threads);
+    experiment.stop = stop;
+    for (const ReproductionCell* cell : pending_) {
+      if (cell->row != cells_[job].row || cell->seed != cells_[job].seed) continue;
+      const ExperimentResult result =
+          run_cell(table_, options_, *cell, experiment, [](const Event& /*event*/) {});
+      write_report(result);
+    }
+    // Rank 0 has the data, or it would not have asked.
+    if (!finished_summary(cells_[job])) throw input_error("{}", fmt::join(skipped_, "; "));
+  }
+
+  Experiment load(uint32_t job) const {
+    return load_cell(table_, options_, cells_[job], arguments_.data_dir);
   }
 
   ReproducedTable write() const {
@@ -123,12 +148,11 @@ class Reproduction {
         estimate_.plan(cell.kind, cell.cost);
       }
     }
-    std::vector<std::string> lines;
     for (const auto& [name, how] : missing) {
-      lines.push_back(fmt::format("data set '{}' is not on this machine; {}", name, how));
+      skipped_.push_back(fmt::format("data set '{}' is not on this machine; {}", name, how));
     }
-    if (pending_.empty() && !any_finished) throw input_error("no row can be run: {}", fmt::join(lines, "; "));
-    for (const std::string& line : lines) fmt::print(stderr, "rows skipped: {}\n", line);
+    if (pending_.empty() && !any_finished)
+      throw input_error("no row can be run: {}", fmt::join(skipped_, "; "));
   }
 
   ExperimentOptions experiment_options() const {
@@ -159,12 +183,54 @@ class Reproduction {
                            at_hand = without_training;
                            return time_left(cell, done, at_hand, elapsed());
                          }});
-      const ExperimentResult result =
-          run_cell(table_, options_, cell, experiment, [&](const Event& event) { progress.show(event); });
-      write_file_atomically(result.folder / "report.html", report_page({read_run_with_model(result.folder)}));
+      const RunExperiment on_ranks = [&](const auto& read, const auto& with, const auto& events) {
+        return ranks_->run(number_of(cell), read, with, events);
+      };
+      write_report(run_cell(
+          table_, options_, cell, experiment, [&](const Event& event) { progress.show(event); },
+          ranks_ == nullptr ? RunExperiment() : on_ranks));
     }
     measure(&estimate_, cell, {1, cell.reuse.empty() ? at_hand : 0}, elapsed());
     if (!arguments_.quiet) fmt::print(stderr, "{}: {}{}\n", what, short_duration(elapsed()), left(estimate_));
+  }
+
+  static void write_report(const ExperimentResult& result) {
+    write_file_atomically(result.folder / "report.html", report_page({read_run_with_model(result.folder)}));
+  }
+
+  uint32_t number_of(const ReproductionCell& cell) const {
+    return static_cast<uint32_t>(&cell - cells_.data());
+  }
+
+  // As many rows and seeds as fill all ranks are run by a rank each, the largest first; what is left in
+  // `pending_` is run by all ranks together, one cell after the other.
+  void run_alone_on_ranks(const std::function<bool()>& stop) {
+    std::vector<uint32_t> jobs;
+    std::map<std::pair<size_t, int64_t>, double> costs;
+    for (const ReproductionCell* cell : pending_) {
+      double& cost = costs[{cell->row, cell->seed}];
+      if (cost == 0) jobs.push_back(number_of(*cell));
+      cost += cell->cost;
+    }
+    const auto cost = [&](uint32_t job) { return costs[{cells_[job].row, cells_[job].seed}]; };
+    std::stable_sort(jobs.begin(), jobs.end(), [&](uint32_t a, uint32_t b) { return cost(a) > cost(b); });
+    jobs.resize(jobs.size() - jobs.size() % static_cast<size_t>(ranks_->workers()));
+    ranks_->run_alone(
+        jobs, stop,
+        [&](uint32_t job, int rank) {
+          if (!arguments_.quiet) fmt::print(stderr, "{}: begun by rank {}\n", job_text(job), rank);
+        },
+        [&](uint32_t job) {
+          if (!arguments_.quiet) fmt::print(stderr, "{}: done\n", job_text(job));
+          std::erase_if(pending_, [&](const ReproductionCell* cell) {
+            return cell->row == cells_[job].row && cell->seed == cells_[job].seed;
+          });
+          finish_row(cells_[job].row);
+        });
+  }
+
+  std::string job_text(uint32_t job) const {
+    return fmt::format("{}, seed {}", table_.rows[cells_[job].row].name, cells_[job].seed);
   }
 
   struct Share {
@@ -203,15 +269,34 @@ class Reproduction {
   std::vector<ReproductionCell> cells_;
   std::vector<const ReproductionCell*> pending_;
   std::map<size_t, std::string> not_run_;
+  std::vector<std::string> skipped_;  // a line per data set that is missing
   TimeEstimate estimate_;
+  RankZero* ranks_ = nullptr;  // the other ranks; null: there are none
 };
+
+// A rank other than 0. It plans the same cells; what goes wrong is for rank 0 to report.
+void work(Communicator& ranks, const ReproduceArguments& arguments) {
+  std::optional<Reproduction> reproduction;
+  const auto planned = [&]() -> const Reproduction& {
+    reproduction.emplace(arguments, load_paper_table(arguments.table, recipe_folders(arguments.recipes)));
+    return *reproduction;
+  };
+  run_worker(ranks, {.program = program_identity(BITFED_VERSION),
+                     .threads = std::max(1u, arguments.threads),
+                     .stop = stop_on_signals(),
+                     .load = [&](uint32_t job) { return planned().load(job); },
+                     .run_alone = [&](uint32_t job, const auto& stop) { planned().run_alone(job, stop); }});
+}
 
 void reproduce(const ReproduceArguments& arguments) {
   const std::vector<fs::path> folders = recipe_folders(arguments.recipes);
   if (arguments.list || arguments.table.empty()) return list_tables(folders);
+  const std::unique_ptr<Communicator> ranks = connect_ranks();
+  if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
+  const auto zero = ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION)) : nullptr;
   Reproduction reproduction(arguments, load_paper_table(arguments.table, folders));
   try {
-    reproduction.run();
+    reproduction.run(zero.get());
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::kStopped) throw;
     reproduction.write();

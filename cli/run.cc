@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -6,6 +7,9 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
+#include "bitfed/mpi/launcher.h"
+#include "bitfed/mpi/rank_zero.h"
+#include "bitfed/mpi/worker.h"
 #include "bitfed/report/humanise.h"
 #include "bitfed/report/pages/page.h"
 #include "bitfed/run/run_folder.h"
@@ -101,6 +105,8 @@ void print_costs(const RunSummary& summary) {
                               summary.reused_uploads.value_or(0) > 0 ? " (reused)" : ""));
   row("aggregation", shown(summary.aggregation_seconds, milliseconds_text));
   row("wall time", shown(summary.wall_seconds, seconds_text));
+  if (summary.ranks && summary.hosts)
+    row("ranks", fmt::format("{} on {}", *summary.ranks, fmt::join(*summary.hosts, ", ")));
 }
 
 void print_summary(const RunSummary& summary, const std::filesystem::path& folder) {
@@ -114,11 +120,14 @@ void print_summary(const RunSummary& summary, const std::filesystem::path& folde
   row("report", (folder / "report.html").string());
 }
 
-void run(const RunArguments& arguments) {
+Config read_recipe(const RunArguments& arguments) {
   Config recipe = Config::load(arguments.recipe);
   recipe.set_all(arguments.overrides);
   if (arguments.seed >= 0) recipe.set("seed", std::to_string(arguments.seed));
+  return recipe;
+}
 
+ExperimentOptions options_of(const RunArguments& arguments) {
   ExperimentOptions options;
   options.out = arguments.out;
   options.default_name = std::filesystem::path(arguments.recipe).stem().string();
@@ -129,11 +138,39 @@ void run(const RunArguments& arguments) {
   options.stop = stop_on_signals();
   if (arguments.resume) options.existing = RunFolderWriter::Existing::kResume;
   if (arguments.overwrite) options.existing = RunFolderWriter::Existing::kOverwrite;
+  return options;
+}
 
+Experiment load(const RunArguments& arguments, const ExperimentOptions& options) {
+  return load_experiment(read_recipe(arguments), options.data_dir, options.default_name,
+                         ClientsAre::kSimulated);
+}
+
+// A rank other than 0.
+void work(Communicator& ranks, const RunArguments& arguments) {
+  const ExperimentOptions options = options_of(arguments);
+  run_worker(ranks, {.program = program_identity(BITFED_VERSION),
+                     .threads = std::max(1u, arguments.threads),
+                     .stop = options.stop,
+                     .load = [&](uint32_t /*job*/) { return load(arguments, options); },
+                     .run_alone = {}});
+}
+
+ExperimentResult run_on(Communicator* ranks, const RunArguments& arguments, const EventSink& events) {
+  const ExperimentOptions options = options_of(arguments);
+  if (ranks == nullptr) return run_experiment(read_recipe(arguments), options, events);
+  RankZero zero(*ranks, program_identity(BITFED_VERSION));
+  events(Loading{});
+  return zero.run(0, load(arguments, options), options, events);
+}
+
+void run(const RunArguments& arguments) {
+  const std::unique_ptr<Communicator> ranks = connect_ranks();
+  if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
   auto progress = std::make_unique<Progress>(ProgressOptions{.quiet = arguments.quiet});
   ExperimentResult result;
   try {
-    result = run_experiment(recipe, options, [&](const Event& event) { progress->show(event); });
+    result = run_on(ranks.get(), arguments, [&](const Event& event) { progress->show(event); });
   } catch (const Error& error) {
     progress.reset();
     if (error.kind() != Error::Kind::kStopped) throw;
@@ -166,7 +203,9 @@ void add_run(CLI::App& app) {
                    "Take the clients' uploads from this run instead of training: compares one-shot methods\n"
                    "on the very same clients. Refused where data, model, client settings or seed differ")
       ->type_name("DIR");
-  command->add_option("--threads", arguments->threads, "Clients trained at once (default: one per processor)")
+  command
+      ->add_option("--threads", arguments->threads,
+                   "Clients trained at once (default: one per processor; under mpirun or srun: one per rank)")
       ->check(CLI::Range(1u, 4096u));
   command->add_option("--seed", arguments->seed, "Override the recipe's seed")->check(CLI::NonNegativeNumber);
   auto* resume = command->add_flag("--resume", arguments->resume, "Go on with an interrupted run");
@@ -177,7 +216,8 @@ void add_run(CLI::App& app) {
   command->footer(
       "Writes the run's folder: report.html to look at, summary.json, events.jsonl, model.safetensors,\n"
       "recipe.toml as resolved, checkpoint/. The same recipe and seed give the same model, byte for byte,\n"
-      "with any number of threads, after Ctrl-C or a crash and --resume.");
+      "with any number of threads, after Ctrl-C or a crash and --resume.\n"
+      "On a cluster: mpirun -n 17 bitfed run RECIPE, or srun; rank 0 has the other ranks train the clients.");
   command->callback([arguments] { run(*arguments); });
 }
 

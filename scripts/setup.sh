@@ -5,6 +5,8 @@ build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusp
   zlib1g-dev libcurl4-openssl-dev libpng-dev libjpeg-dev)
 # For bitfed serve, join and certs; without them the rest is built.
 rpc_packages=(libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libsqlite3-dev libssl-dev)
+# For mpirun bitfed run; without them the rest is built.
+mpi_packages=(libopenmpi-dev openmpi-bin)
 
 say() { echo "== $*"; }
 

@@ -2,7 +2,7 @@
 
 namespace bitfed {
 
-Dataset subset(const Dataset& dataset, std::span<const uint32_t> indices) {
+Dataset samples_at(const Dataset& dataset, std::span<const uint32_t> indices) {
   Dataset result;
   result.name = dataset.name;
   result.height = dataset.height;
@@ -12,7 +12,6 @@ Dataset subset(const Dataset& dataset, std::span<const uint32_t> indices) {
   result.pixel_std = dataset.pixel_std;
   result.columns = dataset.columns;
   result.class_names = dataset.class_names;
-  result.group_names = dataset.group_names;
   result.pixels.reserve(dataset.is_table() ? 0 : indices.size() * dataset.image_bytes());
   result.values.reserve(indices.size() * dataset.columns.size());
   result.labels.reserve(indices.size());
@@ -25,8 +24,16 @@ Dataset subset(const Dataset& dataset, std::span<const uint32_t> indices) {
       result.pixels.insert(result.pixels.end(), image.begin(), image.end());
     }
     result.labels.push_back(dataset.labels[index]);
-    if (!dataset.groups.empty()) result.groups.push_back(dataset.groups[index]);
   }
+  return result;
+}
+
+Dataset subset(const Dataset& dataset, std::span<const uint32_t> indices) {
+  Dataset result = samples_at(dataset, indices);
+  result.group_names = dataset.group_names;
+  if (dataset.groups.empty()) return result;
+  result.groups.reserve(indices.size());
+  for (const uint32_t index : indices) result.groups.push_back(dataset.groups[index]);
   return result;
 }
 

@@ -51,6 +51,10 @@ struct Dataset {
 // samples.
 Dataset subset(const Dataset& dataset, std::span<const uint32_t> indices);
 
+// The same without groups and their names, as a client gets them: of many clients that are groups, each would
+// hold the names of all.
+Dataset samples_at(const Dataset& dataset, std::span<const uint32_t> indices);
+
 struct DataSplit {
   Dataset train;
   Dataset test;

@@ -39,6 +39,10 @@ void share_seconds(double seconds, std::span<ClientOutcome> outcomes) {
 
 }  // namespace
 
+bool drops_out(double dropout, uint64_t seed, uint32_t round, uint32_t client) {
+  return dropout > 0 && round > 0 && RandomStream({seed, "dropout", round, client}).uniform() < dropout;
+}
+
 ClientOutcome run_client(const RoundWork& round, const ClientWork& client) {
   ClientOutcome outcome = std::move(run_cohort(round, {&client, 1}).front());
   if (outcome.error) std::rethrow_exception(outcome.error);

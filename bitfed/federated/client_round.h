@@ -42,4 +42,8 @@ ClientOutcome run_client(const RoundWork& round, const ClientWork& client);
 // client that fails does not affect the others.
 std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const ClientWork> clients);
 
+// Whether a simulated client drops out of the round, with this probability: a function of seed, round and
+// client alone. Nobody drops out of the preparation, round 0.
+bool drops_out(double dropout, uint64_t seed, uint32_t round, uint32_t client);
+
 }  // namespace bitfed

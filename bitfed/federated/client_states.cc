@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <fstream>
 #include <functional>
-#include <set>
 
 #include "bitfed/base/error.h"
 #include "bitfed/model/state.h"
@@ -15,22 +15,42 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "round-";
 constexpr std::string_view kSuffix = ".safetensors";
+constexpr const char* kStates = "states";
 
-// Calls `take` with each client of a file and its state. Checks everything.
-void read_states(const State& file, size_t clients,
-                 const std::function<void(uint32_t client, Bytes state)>& take) {
+// Calls `take` with each client of a file and where its state lies, counted from the first state. Checks
+// everything.
+void read_places(const State& file, size_t clients,
+                 const std::function<void(uint32_t client, uint64_t offset, uint64_t size)>& take) {
   const auto who = file.values<uint32_t>("clients", {State::kAny});
   const auto sizes = file.values<uint64_t>("sizes", {who.size()});
-  const Bytes& bytes = file.expect("states", Dtype::kU8, {State::kAny}).bytes;
-  ByteReader reader(bytes, file.source());
+  ByteReader reader(file.expect(kStates, Dtype::kU8, {State::kAny}).bytes, file.source());
   for (size_t i = 0; i < who.size(); ++i) {
     if (who[i] >= clients)
       throw input_error("{}: found client {}, expected fewer than {}", file.source(), who[i], clients);
-    const auto state = reader.take(sizes[i]);
-    take(who[i], Bytes(state.begin(), state.end()));
+    const size_t offset = reader.offset();
+    reader.take(sizes[i]);
+    take(who[i], offset, sizes[i]);
   }
   if (reader.left() > 0)
     throw input_error("{}: {} bytes after the last state, expected none", file.source(), reader.left());
+}
+
+// Where the states begin in a file of this size: tensors are contiguous and reach its end.
+uint64_t begin_of_states(const State& file, uint64_t file_size) {
+  uint64_t behind = 0;
+  for (const Tensor& tensor : file.tensors()) {
+    if (behind > 0 || tensor.name == kStates) behind += tensor.bytes.size();
+  }
+  return file_size - behind;
+}
+
+Bytes read_part(const fs::path& file, uint64_t offset, uint64_t size) {
+  Bytes bytes(size);
+  std::ifstream stream(file, std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(offset));
+  stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
+  if (!stream) throw failure("{}: what a client kept cannot be read from it any more", file.string());
+  return bytes;
 }
 
 }  // namespace
@@ -57,43 +77,78 @@ std::vector<uint32_t> ClientStates::saved_rounds() const {
 
 // The rounds of the files that hold a client's last state, ascending.
 std::vector<uint32_t> ClientStates::needed_rounds() const {
-  std::set<uint32_t> rounds(saved_in_.begin(), saved_in_.end());
-  rounds.erase(0);
-  return {rounds.begin(), rounds.end()};
+  std::vector<uint32_t> rounds;
+  for (const auto& [round, clients] : files_) {
+    if (clients > 0) rounds.push_back(round);
+  }
+  return rounds;
+}
+
+void ClientStates::move_to(uint32_t client, const Place& place) {
+  if (saved_[client].round > 0) --files_[saved_[client].round];
+  saved_[client] = place;
+  ++files_[place.round];
+}
+
+Bytes ClientStates::of(uint32_t client) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto state = unsaved_.find(client); state != unsaved_.end()) return state->second;
+  }
+  const Place& place = saved_[client];
+  return place.size == 0 ? Bytes() : read_part(file(place.round), place.offset, place.size);
 }
 
 void ClientStates::put(uint32_t client, Bytes state) {
-  states_[client] = std::move(state);
-  changed_[client] = 1;
+  const std::lock_guard lock(mutex_);
+  unsaved_[client] = std::move(state);
+  ++versions_[client];
+  judged_.erase(client);
+}
+
+void ClientStates::put(uint32_t client, Bytes state, const Judged& judged) {
+  put(client, std::move(state));
+  const std::lock_guard lock(mutex_);
+  judged_[client] = judged;
+}
+
+std::optional<ClientStates::Judged> ClientStates::judged(uint32_t client) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = judged_.find(client);
+  return known == judged_.end() ? std::nullopt : std::optional(known->second);
 }
 
 std::vector<uint32_t> ClientStates::save(uint32_t round) {
+  if (unsaved_.empty()) return needed_rounds();
+  // Files of an earlier process that came to no checkpoint.
+  if (files_.empty()) {
+    for (const uint32_t saved : saved_rounds()) files_[saved] = 0;
+  }
+  // Until this checkpoint is complete, the previous one counts: only files that it does not need are removed.
+  std::erase_if(files_, [&](const auto& entry) {
+    std::error_code code;
+    return entry.second == 0 && (fs::remove(file(entry.first), code), true);
+  });
   std::vector<uint32_t> clients;
   std::vector<uint64_t> sizes;
   Bytes states;
-  for (size_t client = 0; client < states_.size(); ++client) {
-    if (changed_[client] == 0) continue;
-    clients.push_back(static_cast<uint32_t>(client));
-    sizes.push_back(states_[client].size());
-    states.insert(states.end(), states_[client].begin(), states_[client].end());
-  }
-  if (clients.empty()) return needed_rounds();
-  // Until this checkpoint is complete, the previous one counts: only files that it does not need are removed.
-  for (const uint32_t saved : saved_rounds()) {
-    std::error_code code;
-    if (std::find(saved_in_.begin(), saved_in_.end(), saved) == saved_in_.end())
-      fs::remove(file(saved), code);
+  for (const auto& [client, kept] : unsaved_) {
+    clients.push_back(client);
+    sizes.push_back(kept.size());
+    states.insert(states.end(), kept.begin(), kept.end());
   }
   create_folders(folder_);
   State state;
   state.add("clients", {clients.size()}, clients);
   state.add("sizes", {sizes.size()}, sizes);
-  state.add("states", {states.size()}, states);
+  state.add(kStates, {states.size()}, states);
   write_state(file(round), state);
-  for (const uint32_t client : clients) {
-    changed_[client] = 0;
-    saved_in_[client] = round;
+  uint64_t offset = fs::file_size(file(round)) - states.size();
+  for (size_t i = 0; i < clients.size(); ++i) {
+    move_to(clients[i], {round, offset, sizes[i]});
+    offset += sizes[i];
   }
+  unsaved_.clear();
   return needed_rounds();
 }
 
@@ -111,9 +166,12 @@ void ClientStates::restore(uint32_t round, const std::vector<uint32_t>& needed) 
       fs::remove(file(saved), code);
       continue;
     }
-    read_states(read_state(file(saved)), states_.size(), [&](uint32_t client, Bytes state) {
-      states_[client] = std::move(state);
-      saved_in_[client] = saved;
+    files_.try_emplace(saved, 0);
+    const State state = read_state(file(saved));
+    const uint64_t begin = begin_of_states(state, fs::file_size(file(saved)));
+    read_places(state, size(), [&](uint32_t client, uint64_t offset, uint64_t bytes) {
+      move_to(client, {saved, begin + offset, bytes});
+      ++versions_[client];
     });
   }
 }

@@ -8,15 +8,6 @@
 namespace bitfed {
 namespace {
 
-using Confusion = std::vector<std::vector<uint64_t>>;
-
-Confusion confusion_matrix(const Model& model, const Dataset& dataset, ThreadPool& pool) {
-  Confusion confusion(model.class_count(), std::vector<uint64_t>(model.class_count()));
-  const std::vector<uint16_t> predicted = predict(model, dataset, pool);
-  for (size_t i = 0; i < predicted.size(); ++i) ++confusion[dataset.labels[i]][predicted[i]];
-  return confusion;
-}
-
 // Of one class: its samples, and how often it was predicted.
 struct ClassCounts {
   double right = 0;
@@ -118,16 +109,28 @@ double macro_f1(const Confusion& confusion) {
   return classes == 0 ? 0 : sum / static_cast<double>(classes);
 }
 
-Evaluation evaluate_model(const Model& model, const EvaluationData& data, ThreadPool& pool) {
+Confusion confusion_matrix(const Model& model, const Dataset& dataset, ThreadPool& pool) {
+  Confusion confusion(model.class_count(), std::vector<uint64_t>(model.class_count()));
+  const std::vector<uint16_t> predicted = predict(model, dataset, pool);
+  for (size_t i = 0; i < predicted.size(); ++i) ++confusion[dataset.labels[i]][predicted[i]];
+  return confusion;
+}
+
+Evaluation evaluation_of(Confusion test, const Confusion& validation) {
   Evaluation evaluation;
-  evaluation.confusion_matrix = confusion_matrix(model, data.test, pool);
   Scores& scores = evaluation.scores;
-  scores.accuracy = accuracy(evaluation.confusion_matrix);
-  if (data.validation.size() > 0)
-    scores.validation_accuracy = accuracy(confusion_matrix(model, data.validation, pool));
+  scores.accuracy = accuracy(test);
+  if (!validation.empty()) scores.validation_accuracy = accuracy(validation);
   // Every sample has one label and gets one prediction: micro-averaged precision and recall are the accuracy.
   scores.f1_micro = scores.accuracy;
+  evaluation.confusion_matrix = std::move(test);
   return evaluation;
+}
+
+Evaluation evaluate_model(const Model& model, const EvaluationData& data, ThreadPool& pool) {
+  return evaluation_of(
+      confusion_matrix(model, data.test, pool),
+      data.validation.size() > 0 ? confusion_matrix(model, data.validation, pool) : Confusion());
 }
 
 }  // namespace bitfed

@@ -42,10 +42,16 @@ struct Evaluation {
   bool operator==(const Evaluation&) const = default;
 };
 
+using Confusion = std::vector<std::vector<uint64_t>>;  // [true][predicted]
+Confusion confusion_matrix(const Model& model, const Dataset& dataset, ThreadPool& pool);
+
+// From the matrices on test and validation data; the second is empty where there is none.
+Evaluation evaluation_of(Confusion test, const Confusion& validation);
+
 // Of a confusion matrix [true][predicted]; 0 where it counts nothing. The mean recall of the classes that
 // have samples, and the mean F1 of the classes that have samples or were predicted (both as in scikit-learn).
-double balanced_accuracy(const std::vector<std::vector<uint64_t>>& confusion);
-double macro_f1(const std::vector<std::vector<uint64_t>>& confusion);
+double balanced_accuracy(const Confusion& confusion);
+double macro_f1(const Confusion& confusion);
 
 // All but the accuracy of the clients' own models.
 Evaluation evaluate_model(const Model& model, const EvaluationData& data, ThreadPool& pool);

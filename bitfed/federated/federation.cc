@@ -139,6 +139,10 @@ void Federation::run_round(uint32_t round) {
                       .upload_bytes = totals_.upload_bytes - before.upload_bytes,
                       .download_bytes = totals_.download_bytes - before.download_bytes,
                       .aggregation_seconds = aggregation_seconds};
+  if (const auto load = transport_.load()) {
+    event.workers = load->workers;
+    event.workers_busy = load->busy;
+  }
   if (is_evaluated(round)) {
     const Stopwatch evaluation;
     event.scores = evaluate(round);

@@ -1,5 +1,7 @@
 #include "bitfed/federated/run_federation.h"
 
+#include <set>
+
 #include "bitfed/federated/federation.h"
 #include "bitfed/federated/personal_evaluation.h"
 #include "bitfed/federated/summary.h"
@@ -35,10 +37,10 @@ class OwnModels {
                       experiment.evaluation.test);
   }
 
-  std::optional<double> mean_accuracy() const {
+  std::optional<double> mean_accuracy() {
     return local_ ? personal_->mean_accuracy(local_->half, local_->states, pool_) : std::nullopt;
   }
-  std::vector<ClientAccuracy> table(const Model& global) const {
+  std::vector<ClientAccuracy> table(const Model& global) {
     if (!local_) return {};
     return personal_->table(global, local_->half, local_->states, pool_);
   }
@@ -49,14 +51,23 @@ class OwnModels {
   ThreadPool& pool_;
 };
 
+void add_ranks(const std::vector<std::string>& rank_hosts, RunSummary* summary) {
+  if (rank_hosts.empty()) return;
+  summary->ranks = rank_hosts.size();
+  const std::set<std::string> hosts(rank_hosts.begin(), rank_hosts.end());
+  summary->hosts = std::vector<std::string>(hosts.begin(), hosts.end());
+}
+
 }  // namespace
 
 RunSummary run_federation(const Experiment& experiment, Transport& transport, RoundStore& store,
                           const RunHooks& hooks) {
   const std::unique_ptr<ServerHalf> server = experiment.method->make_server();
-  const OwnModels own(experiment, transport, hooks.pool);
+  OwnModels own(experiment, transport, hooks.pool);
   const auto evaluate = [&](const Model& model) {
-    Evaluation evaluation = evaluate_model(model, experiment.evaluation, hooks.pool);
+    Evaluation evaluation = hooks.evaluate_elsewhere
+                                ? hooks.evaluate_elsewhere(model)
+                                : evaluate_model(model, experiment.evaluation, hooks.pool);
     evaluation.scores.local_accuracy_mean = own.mean_accuracy();
     return evaluation;
   };
@@ -69,6 +80,7 @@ RunSummary run_federation(const Experiment& experiment, Transport& transport, Ro
   RunSummary summary = summarise(experiment, *server, federation, hooks.pool);
   summary.client_results = own.table(federation.model());
   summary.version = hooks.version;
+  add_ranks(hooks.rank_hosts, &summary);
   // Of this process alone: what ran before an interruption is not in it.
   summary.wall_seconds = hooks.clock.seconds();
   write_summary(hooks.folder, summary);

@@ -16,14 +16,17 @@ namespace bitfed {
 
 // What the surrounding program gives a run besides the transport and the store.
 struct RunHooks {
-  ThreadPool& pool;  // for evaluation
+  ThreadPool& pool;                                                 // for evaluation
+  std::function<Evaluation(const Model&)> evaluate_elsewhere = {};  // instead of on the pool; empty: there
   EventSink events;
   std::filesystem::path folder;      // where model.safetensors and summary.json are written
   std::filesystem::path reuse = {};  // another run's folder to take the uploads from; empty: none
   double checkpoint_seconds = 1;     // the work that a crash may cost; 0: every upload and round is durable
   std::function<bool()> stop = {};   // the user wants to stop
   std::string version = {};          // of the program, for the summary
-  Stopwatch clock = {};              // the summary's wall_seconds count from its start
+  std::vector<std::string> rank_hosts =
+      {};                // for the summary: the host of each process; empty: this one alone
+  Stopwatch clock = {};  // the summary's wall_seconds count from its start
 };
 
 // Runs the federation of an experiment, or what is left of it, over any transport: the one place where

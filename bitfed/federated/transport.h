@@ -30,6 +30,12 @@ struct LocalClients {
   const ClientStates& states;  // what they keep
 };
 
+// How well the processes that train were used in a round.
+struct TransportLoad {
+  uint32_t workers = 0;
+  double busy = 0;  // the part of the round's time that they trained for, from 0 to 1
+};
+
 // How broadcasts reach clients and uploads come back: within one process, or over a network.
 class Transport {
  public:
@@ -51,6 +57,9 @@ class Transport {
 
   // Where the clients live in this process, their own models can be evaluated. Empty: they are elsewhere.
   virtual std::optional<LocalClients> local_clients() const { return std::nullopt; }
+
+  // Of the last round; empty where clients are not trained by other processes.
+  virtual std::optional<TransportLoad> load() const { return std::nullopt; }
 
   // For transports that hold what the clients keep: makes it durable as of a finished round, and brings back
   // what it was then. save() returns the rounds whose saves are needed for that, restore() is given them

@@ -157,6 +157,10 @@ struct RoundFinished {
   // Of the model after the round; empty where it was not evaluated.
   std::optional<Scores> scores = {};
   std::optional<double> evaluation_seconds = {};
+  // Of a simulation over several processes: those that trained, and the part of the round's time that they
+  // trained for.
+  std::optional<uint32_t> workers = {};
+  std::optional<double> workers_busy = {};
 
   static constexpr const char* kKind = "round-finished";
   static void fields(auto& self, auto& field) {
@@ -167,6 +171,8 @@ struct RoundFinished {
     field("aggregation_seconds", self.aggregation_seconds);
     field.spread("accuracy", self.scores);
     field.if_set("evaluation_seconds", self.evaluation_seconds);
+    field.if_set("workers", self.workers);
+    field.if_set("workers_busy", self.workers_busy);
   }
   bool operator==(const RoundFinished&) const = default;
 };

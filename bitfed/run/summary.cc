@@ -31,6 +31,8 @@ void RunSummary::fields(auto& self, auto& field) {
   field("seed", self.seed);
   field("version", self.version);
   field("threads", self.threads);
+  field.if_set("ranks", self.ranks);
+  field.if_set("hosts", self.hosts);
   field("isa", self.isa);
   field("machine", self.machine);
   field("accuracy", self.accuracy);

@@ -43,6 +43,9 @@ struct RunSummary {
   std::optional<uint64_t> clients, rounds, seed;
   std::string version;
   std::optional<uint64_t> threads;
+  // Of a run over several processes: their number, and the hosts that they ran on, each once.
+  std::optional<uint64_t> ranks;
+  std::optional<std::vector<std::string>> hosts;
   std::string isa;
   std::string machine;
   std::optional<double> accuracy, validation_accuracy;

@@ -2,8 +2,10 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/data/formats/sample_sheet.h"
+#include "bitfed/federated/client_states.h"
 #include "bitfed/federated/folder_store.h"
 #include "bitfed/federated/run_federation.h"
+#include "bitfed/federated/transport.h"
 #include "bitfed/simulation/in_process_transport.h"
 
 namespace bitfed {
@@ -27,16 +29,19 @@ ExperimentResult simulate(const Experiment& experiment, const ExperimentOptions&
   ThreadPool pool(options.threads);
   const std::unique_ptr<ClientHalf> client = experiment.method->make_client();
   ClientStates states(folder.checkpoint() / "clients", experiment.partition.size());
-  const auto transport =
-      make_in_process_transport({experiment.seed, experiment.dropout, options.stop}, *client,
-                                experiment.train, experiment.partition, states, pool, sink);
+  const auto transport = options.transport ? options.transport(experiment, states, sink)
+                                           : make_in_process_transport(
+                                                 {experiment.seed, experiment.dropout, options.stop}, *client,
+                                                 experiment.train, experiment.partition, states, pool, sink);
   FolderStore store(folder.checkpoint());
   const RunHooks hooks{.pool = pool,
+                       .evaluate_elsewhere = options.evaluate_elsewhere,
                        .events = sink,
                        .folder = out,
                        .reuse = options.reuse,
                        .stop = options.stop,
                        .version = options.version,
+                       .rank_hosts = options.rank_hosts,
                        .clock = clock};
   return {out, run_federation(experiment, *transport, store, hooks)};
 }

@@ -2,7 +2,9 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "bitfed/base/config.h"
 #include "bitfed/federated/experiment.h"
@@ -11,6 +13,9 @@
 #include "bitfed/run/summary.h"
 
 namespace bitfed {
+
+class ClientStates;
+class Transport;
 
 struct ExperimentOptions {
   std::filesystem::path out;  // empty: runs/NAME
@@ -21,6 +26,10 @@ struct ExperimentOptions {
   std::filesystem::path reuse;  // another run's folder to take the uploads from
   std::function<bool()> stop;
   std::string version;
+  // Who trains the clients instead of this process's threads; empty: these.
+  std::function<std::unique_ptr<Transport>(const Experiment&, ClientStates&, const EventSink&)> transport;
+  std::function<Evaluation(const Model&)> evaluate_elsewhere;  // see RunHooks
+  std::vector<std::string> rank_hosts;                         // see RunHooks
 };
 
 struct ExperimentResult {

@@ -46,7 +46,7 @@ class InProcessTransport : public Transport {
     std::vector<uint32_t> group;
     for (const uint32_t client : clients) {
       if (options_.stop && options_.stop()) return;
-      if (work.round > 0 && drops_out(work.round, client)) {
+      if (drops_out(options_.dropout, options_.seed, work.round, client)) {
         emit(ClientLost{.round = work.round, .client = client});
         continue;
       }
@@ -58,19 +58,17 @@ class InProcessTransport : public Transport {
     if (!group.empty()) run_group(work, group, receive);
   }
 
-  bool drops_out(uint32_t round, uint32_t client) const {
-    return options_.dropout > 0 &&
-           RandomStream({options_.seed, "dropout", round, client}).uniform() < options_.dropout;
-  }
-
   // A client's error is thrown after the other clients' results were received.
   void run_group(const RoundWork& round, const std::vector<uint32_t>& group, const Receive& receive) {
     std::vector<Dataset> samples;
+    std::vector<Bytes> kept;
     samples.reserve(group.size());
+    kept.reserve(group.size());
     std::vector<ClientWork> work;
     for (const uint32_t client : group) {
-      samples.push_back(subset(train_, partition_[client]));
-      work.push_back({client, samples.back(), states_.of(client), [this, &round, client](double fraction) {
+      samples.push_back(samples_at(train_, partition_[client]));
+      kept.push_back(states_.of(client));
+      work.push_back({client, samples.back(), kept.back(), [this, &round, client](double fraction) {
                         emit(ClientProgress{.round = round.round, .client = client, .fraction = fraction});
                       }});
     }

@@ -113,14 +113,23 @@ std::vector<ReproductionCell> plan_cells(const PaperTable& table, const Reproduc
   return cells;
 }
 
+Experiment load_cell(const PaperTable& table, const ReproductionOptions& options,
+                     const ReproductionCell& cell, const std::string& data_dir) {
+  return in_row(table, cell, [&] {
+    return load_experiment(recipe_of(table, options, cell), data_dir,
+                           fs::path(table.rows[cell.row].recipe).stem().string(), ClientsAre::kSimulated);
+  });
+}
+
 ExperimentResult run_cell(const PaperTable& table, const ReproductionOptions& options,
-                          const ReproductionCell& cell, ExperimentOptions experiment,
-                          const EventSink& events) {
+                          const ReproductionCell& cell, ExperimentOptions experiment, const EventSink& events,
+                          const RunExperiment& run) {
   return in_row(table, cell, [&] {
     experiment.out = cell.folder;
     experiment.reuse = cell.reuse;
     experiment.existing = RunFolderWriter::Existing::kResume;
     experiment.default_name = fs::path(table.rows[cell.row].recipe).stem().string();
+    if (run) return run(load_cell(table, options, cell, experiment.data_dir), experiment, events);
     return run_experiment(recipe_of(table, options, cell), experiment, events);
   });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,11 +35,17 @@ std::vector<int64_t> seeds_of(const PaperTable& table, const ReproductionOptions
 // input_error that names the row.
 std::vector<ReproductionCell> plan_cells(const PaperTable& table, const ReproductionOptions& options);
 
+// Reads the experiment of a cell.
+Experiment load_cell(const PaperTable& table, const ReproductionOptions& options,
+                     const ReproductionCell& cell, const std::string& data_dir);
+
 // Runs or resumes the cell with the options of `experiment`, except for folder, reuse and what to do with an
-// existing run, which are set here.
+// existing run, which are set here. `run` runs it; by default run_experiment.
+using RunExperiment =
+    std::function<ExperimentResult(const Experiment&, const ExperimentOptions&, const EventSink&)>;
 ExperimentResult run_cell(const PaperTable& table, const ReproductionOptions& options,
-                          const ReproductionCell& cell, ExperimentOptions experiment,
-                          const EventSink& events);
+                          const ReproductionCell& cell, ExperimentOptions experiment, const EventSink& events,
+                          const RunExperiment& run = {});
 
 // The summary of a finished cell; empty: it is not finished.
 std::optional<RunSummary> finished_summary(const ReproductionCell& cell);

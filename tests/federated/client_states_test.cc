@@ -41,6 +41,64 @@ TEST(ClientStatesTest, ComeBackAsOfTheRoundThatIsAskedFor) {
   EXPECT_EQ(again.of(2), Bytes({2}));
 }
 
+// Of 100,000 clients most do not take part in a round: what they keep stays on disk.
+TEST(ClientStatesTest, MemoryHoldsWhatIsNotSavedYet) {
+  const TemporaryFolder folder;
+  ClientStates states(folder.path(), 3);
+  states.put(0, {1, 2, 3});
+  states.put(2, {4, 5});
+  EXPECT_EQ(states.in_memory(), 2u);
+  states.save(1);
+  EXPECT_EQ(states.in_memory(), 0u);
+  states.put(2, {6});
+  EXPECT_EQ(states.in_memory(), 1u);
+  EXPECT_EQ(states.of(0), Bytes({1, 2, 3}));
+  EXPECT_EQ(states.of(2), Bytes({6}));
+  const std::vector<uint32_t> needed = states.save(2);
+  ClientStates restored(folder.path(), 3);
+  restored.restore(2, needed);
+  EXPECT_EQ(restored.in_memory(), 0u);
+  EXPECT_EQ(restored.of(0), Bytes({1, 2, 3}));
+  EXPECT_EQ(restored.of(2), Bytes({6}));
+}
+
+TEST(ClientStatesTest, AFileThatIsCutShortIsMissed) {
+  const TemporaryFolder folder;
+  ClientStates states(folder.path(), 1);
+  states.put(0, {1, 2, 3});
+  states.save(1);
+  const std::filesystem::path file = folder / "round-00001.safetensors";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  EXPECT_EQ(error_text([&] { states.of(0); }, Error::Kind::kFailure),
+            file.string() + ": what a client kept cannot be read from it any more");
+}
+
+TEST(ClientStatesTest, VersionsCountTheChanges) {
+  const TemporaryFolder folder;
+  ClientStates states(folder.path(), 2);
+  EXPECT_EQ(states.version(0), 0u);
+  states.put(0, {1});
+  states.put(0, {1});
+  EXPECT_EQ(states.version(0), 2u);
+  states.save(1);
+  EXPECT_EQ(states.version(0), 2u);
+  EXPECT_EQ(states.version(1), 0u);
+}
+
+// A process that was killed between the clients' file and the checkpoint leaves the file behind.
+TEST(ClientStatesTest, FilesOfNoCheckpointGo) {
+  const TemporaryFolder folder;
+  {
+    ClientStates states(folder.path(), 1);
+    states.put(0, {1});
+    states.save(7);
+  }
+  ClientStates again(folder.path(), 1);
+  again.put(0, {2});
+  again.save(1);
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
 TEST(ClientStatesTest, FilesThatNobodyNeedsGo) {
   const TemporaryFolder folder;
   ClientStates states(folder.path(), 2);

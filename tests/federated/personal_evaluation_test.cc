@@ -32,8 +32,9 @@ class Half : public ClientHalf {
  public:
   State train(const State&, const Dataset&, const ClientContext&) const override { return {}; }
   std::unique_ptr<Model> personal_model(const State& kept) const override {
-    return std::make_unique<Constant>(kept.scalar<uint8_t>("label"));
+    return std::make_unique<Constant>(kept.scalar<uint8_t>("label"), asked);
   }
+  int* asked = nullptr;  // counts the predictions of personal models
 };
 
 Bytes keeps(uint8_t label) {
@@ -74,7 +75,7 @@ TEST_F(PersonalEvaluationTest, EveryoneOnTheirOwnSamples) {
   states_.put(0, keeps(0));
   states_.put(1, keeps(1));
   states_.put(2, keeps(1));
-  const PersonalEvaluation personal(train_, partition_, true, test_);
+  PersonalEvaluation personal(train_, partition_, true, test_);
   EXPECT_EQ(personal.mean_accuracy(half_, states_, pool_), (0.5 + 1) / 2);  // Cem is not tested
   const std::vector<ClientAccuracy> expected = {
       {0, "ann", 2, 4, 0.5, 0.5}, {1, "bob", 2, 1, 1.0, 1.0}, {2, "cem", 2, 0, std::nullopt, std::nullopt}};
@@ -83,7 +84,7 @@ TEST_F(PersonalEvaluationTest, EveryoneOnTheirOwnSamples) {
 
 TEST_F(PersonalEvaluationTest, WhoNeverTookPartHasNoModel) {
   states_.put(1, keeps(0));
-  const PersonalEvaluation personal(train_, partition_, true, test_);
+  PersonalEvaluation personal(train_, partition_, true, test_);
   EXPECT_EQ(personal.mean_accuracy(half_, states_, pool_), 0.0);
   const std::vector<ClientAccuracy> table = personal.table(Constant(1), half_, states_, pool_);
   EXPECT_EQ(table[0].local_accuracy, std::nullopt);
@@ -93,7 +94,7 @@ TEST_F(PersonalEvaluationTest, WhoNeverTookPartHasNoModel) {
 // Where clients are no persons, everyone is judged on all samples, and the global model once.
 TEST_F(PersonalEvaluationTest, WithoutPersonsOnAllSamples) {
   for (uint32_t client = 0; client < 3; ++client) states_.put(client, keeps(0));
-  const PersonalEvaluation personal(train_, partition_, false, test_);
+  PersonalEvaluation personal(train_, partition_, false, test_);
   int asked = 0;
   const std::vector<ClientAccuracy> table = personal.table(Constant(1, &asked), half_, states_, pool_);
   EXPECT_EQ(asked, 1);
@@ -102,9 +103,46 @@ TEST_F(PersonalEvaluationTest, WithoutPersonsOnAllSamples) {
   EXPECT_EQ(table[2].name, std::nullopt);
 }
 
+// A personal model changes only when its client trains: the others are not evaluated again in every round.
+TEST_F(PersonalEvaluationTest, OnlyChangedModelsAreEvaluatedAgain) {
+  int asked = 0;
+  half_.asked = &asked;
+  PersonalEvaluation personal(train_, partition_, true, test_);
+  states_.put(0, keeps(0));
+  states_.put(1, keeps(1));
+  EXPECT_EQ(personal.mean_accuracy(half_, states_, pool_), 0.75);
+  EXPECT_EQ(asked, 2);
+  states_.put(1, keeps(0));
+  EXPECT_EQ(personal.mean_accuracy(half_, states_, pool_), 0.25);
+  EXPECT_EQ(asked, 3);
+  personal.mean_accuracy(half_, states_, pool_);
+  EXPECT_EQ(personal.table(Constant(1), half_, states_, pool_)[1].local_accuracy, 0.0);
+  EXPECT_EQ(asked, 3);
+}
+
+// After --resume everyone's model is evaluated once.
+TEST_F(PersonalEvaluationTest, RestoredModelsAreEvaluated) {
+  states_.put(0, keeps(0));
+  states_.put(1, keeps(1));
+  const std::vector<uint32_t> needed = states_.save(1);
+  ClientStates restored(folder_.path(), 3);
+  restored.restore(1, needed);
+  PersonalEvaluation personal(train_, partition_, true, test_);
+  EXPECT_EQ(personal.mean_accuracy(half_, restored, pool_), 0.75);
+}
+
+// Many threads evaluate what one does.
+TEST_F(PersonalEvaluationTest, ThreadsDoNotChangeTheMean) {
+  for (uint32_t client = 0; client < 3; ++client) states_.put(client, keeps(1));
+  ThreadPool four(4);
+  PersonalEvaluation one(train_, partition_, false, test_);
+  PersonalEvaluation many(train_, partition_, false, test_);
+  EXPECT_EQ(one.mean_accuracy(half_, states_, pool_), many.mean_accuracy(half_, states_, four));
+}
+
 // Methods without personal models: nothing is evaluated.
 TEST_F(PersonalEvaluationTest, NoneKeptNothingToDo) {
-  const PersonalEvaluation personal(train_, partition_, true, test_);
+  PersonalEvaluation personal(train_, partition_, true, test_);
   int asked = 0;
   EXPECT_TRUE(personal.table(Constant(1, &asked), half_, states_, pool_).empty());
   EXPECT_EQ(personal.mean_accuracy(half_, states_, pool_), std::nullopt);

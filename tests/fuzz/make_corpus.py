@@ -266,6 +266,24 @@ def sessions():
     }
 
 
+def rank_messages():
+    """See bitfed/mpi/messages.cc."""
+    def text(data):
+        return struct.pack("<Q", len(data)) + data
+
+    client = struct.pack("<IQQd?", 7, 3, 9, 0.25, True) + text(b"upload") + text(b"kept") + struct.pack("<??d", True, True, 0.5)
+    return {
+        "number": struct.pack("<BI", 1, 5),
+        "work": struct.pack("<BQI", 3, 1, 7) + text(b"kept"),
+        "evaluate": struct.pack("<B4Q", 4, 0, 5, 2, 3),
+        "ready": b"\x07" + text(b"0.1.0") + text(b"node7") + struct.pack("<I", 2) + text(b"seed = 1") + b"\1\0" + text(b"no"),
+        "results": struct.pack("<BdQ", 8, 1.5, 1) + client,
+        "confusion": struct.pack("<B6Q", 9, 2, 1, 2, 3, 4, 0),
+        "progress": struct.pack("<BId", 10, 7, 0.5),
+        "failed": b"\x0b\x01" + text(b"out of memory"),
+    }
+
+
 def main():
     images = struct.pack(">IIII", 0x803, 2, 2, 3) + bytes(range(12))
     labels = struct.pack(">II", 0x801, 3) + bytes([1, 2, 3])
@@ -342,6 +360,8 @@ def main():
     save("clauses", "literals", bytes([9, 0]) + bytes(i * 7 % 256 for i in range(200)))
     for name, data in sessions().items():
         save("session", name, data)
+    for name, data in rank_messages().items():
+        save("rank_messages", name, data)
 
 
 if __name__ == "__main__":

@@ -160,6 +160,31 @@ TEST(PersonalPage, ShowsTheEndsOfManyRows) {
   EXPECT_THAT(page, AllOf(HasSubstr("p29, own model"), HasSubstr("p31, own model")));
 }
 
+size_t count_of(const std::string& text, const std::string& part) {
+  size_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// A page does not grow with the clients of a large federation.
+TEST(PersonalPage, ShowsTheFirstOfManyThousands) {
+  const auto page_of = [](uint32_t clients) {
+    RunFolder run = personal_run();
+    run.summary.client_results.clear();
+    run.summary.client_class_counts.assign(clients, {1, 1});
+    for (uint32_t i = 0; i < clients; ++i) {
+      run.summary.client_results.push_back(outcome(i, 0.5, 0.75));
+      run.clients.push_back({.round = 1, .client = i, .samples = 2});
+    }
+    return report_page({run});
+  };
+  const std::string some = page_of(1000);
+  const std::string many = page_of(5000);
+  EXPECT_EQ(count_of(some, "<tr>"), count_of(many, "<tr>"));
+  EXPECT_THAT(many, HasSubstr("The first 500 of 5,000"));
+  EXPECT_THAT(page_of(500), Not(HasSubstr("The first")));
+}
+
 TEST(Humanise, RatesAndDifferences) {
   EXPECT_EQ(human_bit_rate(300), "300 bit/s");
   EXPECT_EQ(human_bit_rate(37500), "37.5 kbit/s");

@@ -98,6 +98,21 @@ TEST_F(InProcessTransportTest, EachClientTrainsOnItsOwnSamples) {
   EXPECT_THAT(events_, Contains(Event(ClientProgress{.round = 1, .client = 4, .fraction = 0.5})));
 }
 
+// With a hundred thousand people, the names of all in each client's samples would fill the memory.
+TEST_F(InProcessTransportTest, AClientGetsNobodysName) {
+  struct Nosy : EchoClient {
+    State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
+      names += samples.group_names.size() + samples.groups.size();
+      return EchoClient::train(broadcast, samples, context);
+    }
+    mutable size_t names = 0;
+  } nosy;
+  train_.groups.assign(train_.size(), 0);
+  train_.group_names = {"ann", "bob"};
+  round_of(nosy, 1, {0, 1, 2});
+  EXPECT_EQ(nosy.names, 0u);
+}
+
 TEST_F(InProcessTransportTest, ThreadsDoNotChangeTheUploads) {
   const auto one = round(2, {0, 1, 2, 3, 4, 5}, 1);
   const auto four = round(2, {5, 3, 1, 0, 2, 4}, 4);

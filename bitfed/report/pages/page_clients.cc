@@ -81,7 +81,9 @@ std::string clients_card(const RunFolder& run, bool is_wide) {
   }
   std::string rows;
   const std::map<uint64_t, std::string> labels = person_labels(run.summary);
+  size_t shown = 0;
   for (const auto& [client, total] : clients) {
+    if (++shown > kMaxTableRows) break;
     const auto label = labels.find(client);
     rows += client_row(label == labels.end() ? std::to_string(client) : label->second, total, largest,
                        several_rounds);
@@ -90,7 +92,10 @@ std::string clients_card(const RunFolder& run, bool is_wide) {
       "<th scope=\"col\">client</th>{}<th scope=\"col\">samples</th><th scope=\"col\">upload</th>"
       "<th scope=\"col\">training</th>",
       several_rounds ? "<th scope=\"col\">rounds</th>" : "");
-  return card("Clients", scrolled_table("clients", head, rows), is_wide);
+  return card("Clients",
+              rows_left_out(std::min(clients.size(), kMaxTableRows), clients.size()) +
+                  scrolled_table("clients", head, rows),
+              is_wide);
 }
 
 }  // namespace bitfed

@@ -33,6 +33,11 @@ std::string count_html(std::optional<double> count);
 // A table that scrolls where it is long; `css_class` names its style.
 std::string scrolled_table(std::string_view css_class, std::string_view head, std::string_view rows);
 
+// A table of a hundred thousand clients cannot be opened: this many are shown, and a line before the table
+// says so; "" where none is left out.
+inline constexpr size_t kMaxTableRows = 500;
+std::string rows_left_out(size_t shown, size_t all);
+
 struct Figure {
   std::string name;   // plain text
   std::string value;  // HTML

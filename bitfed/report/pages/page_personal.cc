@@ -77,17 +77,21 @@ std::string gains_card(const RunFolder& run) {
 std::string people_card(const RunFolder& run) {
   if (run.summary.client_results.empty()) return "";
   std::string rows;
-  for (const ClientAccuracy& client : run.summary.client_results) rows += person_row(client);
+  const std::vector<ClientAccuracy>& all = run.summary.client_results;
+  const size_t shown = std::min(all.size(), kMaxTableRows);
+  for (size_t i = 0; i < shown; ++i) rows += person_row(all[i]);
   const bool are_people = run.summary.client_results.front().name.has_value();
   return card(
       "Everyone",
-      scrolled_table(
-          "people",
-          fmt::format("<th scope=\"col\">{}</th><th scope=\"col\">training</th><th scope=\"col\">test</th>"
-                      "<th scope=\"col\">global</th><th scope=\"col\">own</th>"
-                      "<th scope=\"col\" title=\"percentage points\">difference</th>",
-                      are_people ? "person" : "client"),
-          rows));
+      rows_left_out(shown, all.size()) +
+          scrolled_table(
+              "people",
+              fmt::format(
+                  "<th scope=\"col\">{}</th><th scope=\"col\">training</th><th scope=\"col\">test</th>"
+                  "<th scope=\"col\">global</th><th scope=\"col\">own</th>"
+                  "<th scope=\"col\" title=\"percentage points\">difference</th>",
+                  are_people ? "person" : "client"),
+              rows));
 }
 
 std::string chosen_card(const RunFolder& run) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "bitfed/report/charts/palette.h"
+#include "bitfed/report/humanise.h"
 #include "bitfed/report/markup.h"
 
 namespace bitfed {
@@ -125,6 +126,12 @@ std::string html_document(std::string_view title, std::string_view body) {
       "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n<title>{}</title>\n"
       "<style>\n{}</style>\n</head>\n<body>\n{}</body>\n</html>\n",
       escape_markup(title), page_style(), body);
+}
+
+std::string rows_left_out(size_t shown, size_t all) {
+  if (shown == all) return "";
+  return fmt::format("<p>The first {} of {}; all are in summary.json and events.jsonl.</p>",
+                     exact_count(shown), exact_count(all));
 }
 
 std::string scrolled_table(std::string_view css_class, std::string_view head, std::string_view rows) {

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bitfed/base/error.h"
+#include "bitfed/federated/client_round.h"
+#include "bitfed/federated/client_states.h"
+#include "bitfed/federated/evaluation.h"
+
+namespace bitfed {
+
+// What ranks send each other: a byte for the kind, then fields in order, little endian. All ranks run the
+// same program (Ready tells), so that the format has no versions; it is checked all the same.
+
+enum class MessageKind : uint8_t {
+  // From rank 0.
+  kJob = 1,   // read an experiment, and answer kReady
+  kRound,     // its number; the broadcast follows, by Communicator::broadcast
+  kWork,      // clients to train
+  kEvaluate,  // the samples to predict; the model follows, by Communicator::broadcast
+  kAlone,     // run a whole job, without the other ranks
+  kEnd,       // nothing follows; answer kBye
+  // To rank 0.
+  kReady,
+  kResults,
+  kConfusion,
+  kProgress,
+  kFailed,
+  kDone,  // with a job that was run alone
+  kBye,   // nothing follows
+};
+
+MessageKind kind_of(const Bytes& message);
+
+// kJob, kAlone, kDone: the job's number. kRound: the round's.
+Bytes number_message(MessageKind kind, uint32_t number);
+uint32_t read_number(const Bytes& message);
+
+// kEnd, kBye.
+Bytes plain_message(MessageKind kind);
+
+struct Failure {
+  Error::Kind kind = Error::Kind::kFailure;
+  std::string text = {};
+};
+Bytes failed_message(const Failure& failure);
+Failure read_failed(const Bytes& message);
+
+// The failure that is being handled, in a catch block.
+Failure current_failure();
+
+// What a rank has read; all must have read the same.
+struct Ready {
+  std::string program = {};
+  std::string host = {};
+  uint32_t threads = 1;
+  std::string experiment = {};  // the recipe as resolved and what uploads depend on, the data included
+  std::optional<Failure> failure = {};
+};
+Bytes ready_message(const Ready& ready);
+Ready read_ready(const Bytes& message);
+
+struct ClientTask {
+  uint32_t client = 0;
+  Bytes kept = {};  // what the client kept when it last took part; empty: nothing
+};
+Bytes work_message(const std::vector<ClientTask>& tasks);
+std::vector<ClientTask> read_work(const Bytes& message);
+
+struct TrainedClient {
+  ClientResult result = {};
+  Bytes kept = {};  // where result.keeps_state
+  ClientStates::Judged judged = {};
+};
+struct Results {
+  double busy_seconds = 0;  // that threads spent on them
+  std::vector<TrainedClient> clients = {};
+};
+Bytes results_message(const Results& results);
+Results read_results(const Bytes& message);
+
+// A rank's part of the test and of the validation data.
+struct EvaluationPart {
+  uint64_t test_begin = 0, test_end = 0;
+  uint64_t validation_begin = 0, validation_end = 0;
+  bool operator==(const EvaluationPart&) const = default;
+};
+Bytes evaluate_message(const EvaluationPart& part);
+EvaluationPart read_evaluate(const Bytes& message);
+
+struct Confusions {
+  Confusion test = {};
+  Confusion validation = {};
+};
+Bytes confusion_message(const Confusions& confusions);
+Confusions read_confusion(const Bytes& message);
+
+struct ClientFraction {
+  uint32_t client = 0;
+  double fraction = 0;
+};
+Bytes progress_message(const ClientFraction& progress);
+ClientFraction read_progress(const Bytes& message);
+
+}  // namespace bitfed

@@ -1,0 +1,114 @@
+// The module that launcher.cc loads where a launcher has started the program: the only code that sees MPI,
+// and so the only one to build again for another MPI library. MPI-3 calls, all from one thread.
+
+#include <mpi.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <list>
+#include <thread>
+
+#include "bitfed/mpi/communicator.h"
+
+namespace bitfed {
+namespace {
+
+constexpr int kTag = 1;
+constexpr size_t kMaxChunk = size_t{1} << 30;  // counts are int
+
+[[noreturn]] void give_up(const char* text, size_t bytes) {
+  std::fprintf(stderr, "bitfed: MPI: %s (%zu bytes)\n", text, bytes);
+  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
+  std::abort();
+}
+
+// MPI's own waiting spins and would take a core from the ranks that train.
+void wait_for(MPI_Request* request) {
+  using std::chrono::microseconds;
+  int done = 0;
+  for (int tries = 0; MPI_Test(request, &done, MPI_STATUS_IGNORE), done == 0; ++tries) {
+    if (tries >= 100) std::this_thread::sleep_for(microseconds(tries < 1000 ? 20 : 200));
+  }
+}
+
+class MpiCommunicator : public Communicator {
+ public:
+  MpiCommunicator() {
+    int provided = 0;
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+    MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  }
+  ~MpiCommunicator() override {
+    for (Pending& pending : pending_) wait_for(&pending.request);
+    MPI_Finalize();
+  }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void send(int to, Bytes message) override {
+    if (message.size() > kMaxChunk) give_up("a message is too large", message.size());
+    pending_.push_back({std::move(message), MPI_REQUEST_NULL});
+    Pending& last = pending_.back();
+    MPI_Isend(last.bytes.data(), static_cast<int>(last.bytes.size()), MPI_BYTE, to, kTag, MPI_COMM_WORLD,
+              &last.request);
+  }
+
+  std::optional<Message> poll() override {
+    forget_sent();
+    int found = 0;
+    MPI_Message arrived{};
+    MPI_Status status{};
+    MPI_Improbe(MPI_ANY_SOURCE, kTag, MPI_COMM_WORLD, &found, &arrived, &status);
+    if (found == 0) return std::nullopt;
+    int count = 0;
+    MPI_Get_count(&status, MPI_BYTE, &count);
+    Message message{status.MPI_SOURCE, Bytes(static_cast<size_t>(count))};
+    MPI_Mrecv(message.bytes.data(), count, MPI_BYTE, &arrived, MPI_STATUS_IGNORE);
+    return message;
+  }
+
+  void broadcast(Bytes* bytes) override {
+    uint64_t size = bytes->size();
+    broadcast_part(reinterpret_cast<uint8_t*>(&size), sizeof size);
+    bytes->resize(size);
+    for (size_t begin = 0; begin < size; begin += kMaxChunk)
+      broadcast_part(bytes->data() + begin, std::min(kMaxChunk, size - begin));
+  }
+
+ private:
+  struct Pending {
+    Bytes bytes;
+    MPI_Request request;
+  };
+
+  static void broadcast_part(uint8_t* data, size_t size) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Ibcast(data, static_cast<int>(size), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
+    wait_for(&request);
+  }
+
+  void forget_sent() {
+    pending_.remove_if([](Pending& pending) {
+      int done = 0;
+      MPI_Test(&pending.request, &done, MPI_STATUS_IGNORE);
+      return done != 0;
+    });
+  }
+
+  int rank_ = 0;
+  int size_ = 1;
+  std::list<Pending> pending_;  // a list: MPI holds the addresses
+};
+
+}  // namespace
+}  // namespace bitfed
+
+extern "C" __attribute__((visibility("default"))) bitfed::Communicator* bitfed_connect_ranks() {
+  return new bitfed::MpiCommunicator();
+}

@@ -1,0 +1,149 @@
+#include "bitfed/mpi/rank_transport.h"
+
+#include <numeric>
+#include <thread>
+
+#include "bitfed/base/stopwatch.h"
+#include "bitfed/mpi/dealer.h"
+#include "bitfed/mpi/messages.h"
+#include "bitfed/mpi/pause.h"
+
+namespace bitfed {
+namespace {
+
+class RankTransport : public Transport {
+ public:
+  RankTransport(Communicator& ranks, const RankTransportOptions& options, const Experiment& experiment,
+                ClientStates& states, EventSink events)
+      : ranks_(ranks),
+        options_(options),
+        experiment_(experiment),
+        half_(experiment.method->make_client()),
+        states_(states),
+        events_(std::move(events)),
+        threads_(std::accumulate(options.threads.begin(), options.threads.end(), 0u)) {}
+
+  void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
+                 const std::function<void(ClientResult)>& receive) override {
+    const Stopwatch clock;
+    busy_seconds_ = 0;
+    load_.reset();
+    Dealer dealer(answering(round, clients), threads_);
+    if (dealer.empty()) return;
+    for (int rank = 1; rank < ranks_.size(); ++rank)
+      ranks_.send(rank, number_message(MessageKind::kRound, round));
+    Bytes bytes = broadcast;
+    ranks_.broadcast(&bytes);
+    outstanding_.assign(static_cast<size_t>(ranks_.size()), 0);
+    for (int rank = 1; rank < ranks_.size(); ++rank) deal(rank, dealer);
+    collect(round, dealer, receive);
+    load_ = TransportLoad{static_cast<uint32_t>(ranks_.size() - 1),
+                          std::min(1.0, busy_seconds_ / (threads_ * std::max(1e-9, clock.seconds())))};
+  }
+
+  std::optional<LocalClients> local_clients() const override { return LocalClients{*half_, states_}; }
+  std::optional<TransportLoad> load() const override { return load_; }
+  std::vector<uint32_t> save(uint32_t round) override { return states_.save(round); }
+  void restore(uint32_t round, const std::vector<uint32_t>& needed) override {
+    states_.restore(round, needed);
+  }
+
+ private:
+  std::vector<Dealer::Client> answering(uint32_t round, const std::vector<uint32_t>& clients) {
+    std::vector<Dealer::Client> answering;
+    for (const uint32_t client : clients) {
+      if (drops_out(experiment_.dropout, experiment_.seed, round, client)) {
+        events_(ClientLost{.round = round, .client = client});
+      } else {
+        answering.push_back({client, experiment_.partition[client].size()});
+      }
+    }
+    return answering;
+  }
+
+  void deal(int rank, Dealer& dealer) {
+    const uint32_t threads = options_.threads[static_cast<size_t>(rank)];
+    std::vector<ClientTask> tasks;
+    for (const uint32_t client : dealer.deal(threads)) tasks.push_back({client, states_.of(client)});
+    if (tasks.empty()) return;
+    outstanding_[static_cast<size_t>(rank)] += tasks.size();
+    all_outstanding_ += tasks.size();
+    ranks_.send(rank, work_message(tasks));
+  }
+
+  void collect(uint32_t round, Dealer& dealer, const std::function<void(ClientResult)>& receive) {
+    Pause pause;
+    while (all_outstanding_ > 0) {
+      if (options_.stop && options_.stop()) return;
+      const auto message = ranks_.poll();
+      if (!message) {
+        std::this_thread::sleep_for(pause.next());
+        continue;
+      }
+      pause.reset();
+      handle(round, *message, dealer, receive);
+    }
+  }
+
+  void handle(uint32_t round, const Communicator::Message& message, Dealer& dealer,
+              const std::function<void(ClientResult)>& receive) {
+    const auto rank = static_cast<size_t>(message.from);
+    switch (kind_of(message.bytes)) {
+      case MessageKind::kProgress: {
+        const ClientFraction progress = read_progress(message.bytes);
+        events_(ClientProgress{.round = round, .client = progress.client, .fraction = progress.fraction});
+        break;
+      }
+      case MessageKind::kFailed: {
+        const Failure failure = read_failed(message.bytes);
+        if (failure.kind == Error::Kind::kStopped) throw Error(failure.kind, failure.text);
+        throw Error(failure.kind,
+                    fmt::format("{}: {}", rank_name(message.from, options_.hosts[rank]), failure.text));
+      }
+      case MessageKind::kResults: {
+        Results results = read_results(message.bytes);
+        busy_seconds_ += results.busy_seconds;
+        outstanding_[rank] -= results.clients.size();
+        all_outstanding_ -= results.clients.size();
+        // First the next share, so that the rank does not wait while its results are taken.
+        if (outstanding_[rank] < options_.threads[rank]) deal(message.from, dealer);
+        for (TrainedClient& trained : results.clients) take(std::move(trained), receive);
+        break;
+      }
+      default:
+        throw failure("{}: a message that only workers receive", rank_name(message.from, ""));
+    }
+  }
+
+  void take(TrainedClient trained, const std::function<void(ClientResult)>& receive) {
+    if (trained.result.keeps_state)
+      states_.put(trained.result.client, std::move(trained.kept), trained.judged);
+    receive(std::move(trained.result));
+  }
+
+  Communicator& ranks_;
+  RankTransportOptions options_;
+  const Experiment& experiment_;
+  std::unique_ptr<ClientHalf> half_;
+  ClientStates& states_;
+  EventSink events_;
+  uint32_t threads_;                 // of all ranks
+  std::vector<size_t> outstanding_;  // clients, by rank
+  size_t all_outstanding_ = 0;
+  double busy_seconds_ = 0;
+  std::optional<TransportLoad> load_;
+};
+
+}  // namespace
+
+std::unique_ptr<Transport> make_rank_transport(Communicator& ranks, const RankTransportOptions& options,
+                                               const Experiment& experiment, ClientStates& states,
+                                               EventSink events) {
+  return std::make_unique<RankTransport>(ranks, options, experiment, states, std::move(events));
+}
+
+std::string rank_name(int rank, const std::string& host) {
+  return fmt::format("rank {} on {}", rank, host);
+}
+
+}  // namespace bitfed

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memory>
+
+#include "bitfed/federated/client_states.h"
+#include "bitfed/federated/experiment.h"
+#include "bitfed/federated/transport.h"
+#include "bitfed/mpi/communicator.h"
+#include "bitfed/run/events.h"
+
+namespace bitfed {
+
+struct RankTransportOptions {
+  std::function<bool()> stop;
+  std::vector<std::string> hosts;  // by rank
+  std::vector<uint32_t> threads;   // by rank; 0 of rank 0
+};
+
+// Clients that other ranks train, see worker.h. What clients keep is held here, in `states`, and travels with
+// the client's work: any number of ranks can go on with it.
+std::unique_ptr<Transport> make_rank_transport(Communicator& ranks, const RankTransportOptions& options,
+                                               const Experiment& experiment, ClientStates& states,
+                                               EventSink events);
+
+// "rank 3 on node7", for errors.
+std::string rank_name(int rank, const std::string& host);
+
+}  // namespace bitfed

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bitfed/mpi/communicator.h"
+#include "bitfed/mpi/messages.h"
+#include "bitfed/simulation/experiment.h"
+
+namespace bitfed {
+
+// Rank 0's side: holds the federation, its store and the method's server half, and has the other ranks train
+// the clients. Every error of a rank is thrown here, with the rank and its host. The other ranks end with
+// this object.
+class RankZero {
+ public:
+  // `program`: see program_identity.
+  RankZero(Communicator& ranks, std::string program);
+  ~RankZero();
+  RankZero(const RankZero&) = delete;
+  RankZero& operator=(const RankZero&) = delete;
+
+  // Has all ranks read job number `job`, then runs it as run_experiment does. Nothing is written before all
+  // ranks have read the same experiment with the same program.
+  ExperimentResult run(uint32_t job, const Experiment& experiment, ExperimentOptions options,
+                       const EventSink& events);
+
+  // Deals whole jobs, each to be run by one rank without the others, in order as ranks become free. `done` is
+  // called after each. Error::Kind::kStopped if the user stops it.
+  void run_alone(const std::vector<uint32_t>& jobs, const std::function<bool()>& stop,
+                 const std::function<void(uint32_t job, int rank)>& begun,
+                 const std::function<void(uint32_t job)>& done);
+
+  int workers() const { return ranks_.size() - 1; }
+
+ private:
+  Evaluation evaluate(const Model& model, const EvaluationData& data);
+  [[noreturn]] void throw_failure(const Communicator::Message& message) const;
+  void open(uint32_t job, const Experiment& experiment);
+  void check(int rank, const Ready& ready, const Experiment& experiment) const;
+
+  Communicator& ranks_;
+  std::string program_;
+  std::vector<std::string> hosts_;  // by rank
+  std::vector<uint32_t> threads_;   // by rank; 0 of rank 0
+};
+
+}  // namespace bitfed

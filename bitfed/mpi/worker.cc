@@ -1,0 +1,297 @@
+#include "bitfed/mpi/worker.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <numeric>
+
+#include "bitfed/base/stopwatch.h"
+#include "bitfed/federated/client_round.h"
+#include "bitfed/federated/personal_evaluation.h"
+#include "bitfed/mpi/launcher.h"
+#include "bitfed/mpi/messages.h"
+#include "bitfed/mpi/pause.h"
+#include "bitfed/zoo/zoo.h"
+
+namespace bitfed {
+namespace {
+
+constexpr double kProgressSeconds = 0.5;
+constexpr size_t kFullMessage = 256 << 10;  // bytes of results that do not wait for more
+constexpr double kResultSeconds = 0.02;     // that results wait for more
+
+struct Job {
+  explicit Job(Experiment given)
+      : experiment(std::move(given)),
+        half(experiment.method->make_client()),
+        personal(experiment.train, experiment.partition, experiment.partition_spec.kind == "column",
+                 experiment.evaluation.test) {}
+
+  Experiment experiment;
+  std::unique_ptr<ClientHalf> half;
+  PersonalEvaluation personal;
+  EvaluationPart part;  // of the evaluation data, which this rank predicts in every round
+  EvaluationData of_part;
+};
+
+Dataset range(const Dataset& dataset, uint64_t begin, uint64_t end) {
+  if (begin > end || end > dataset.size())
+    throw input_error("a rank's message: found samples {} to {}, expected some of {}", begin, end,
+                      dataset.size());
+  std::vector<uint32_t> rows(end - begin);
+  std::iota(rows.begin(), rows.end(), static_cast<uint32_t>(begin));
+  return samples_at(dataset, rows);
+}
+
+// What the threads that train hand to the thread that sends.
+struct Outbox {
+  Results results = {};
+  size_t bytes = 0;
+  std::vector<Failure> failures = {};
+  std::vector<uint32_t> done = {};  // jobs that were run alone
+  std::optional<ClientFraction> progress = {};
+};
+
+class Worker {
+ public:
+  Worker(Communicator& ranks, const WorkerOptions& options)
+      : ranks_(ranks), options_(options), pool_(options.threads) {}
+
+  // Receives in this thread, the only one that may use MPI; the pool's threads train.
+  void run() {
+    Pause pause;
+    for (;;) {
+      if (const auto message = ranks_.poll()) {
+        pause.reset();
+        if (kind_of(message->bytes) == MessageKind::kEnd) break;
+        handle(message->bytes);
+        continue;
+      }
+      send_results();
+      std::unique_lock lock(mutex_);
+      if (has_news()) continue;
+      wake_.wait_for(lock, pause.next());
+    }
+    abandon();
+    ranks_.send(0, plain_message(MessageKind::kBye));
+  }
+
+ private:
+  void handle(const Bytes& message) {
+    try {
+      dispatch(message);
+    } catch (...) {
+      ranks_.send(0, failed_message(current_failure()));
+    }
+  }
+
+  void dispatch(const Bytes& message) {
+    switch (kind_of(message)) {
+      case MessageKind::kJob:
+        load(read_number(message));
+        break;
+      case MessageKind::kRound:
+        round_ = read_number(message);
+        ranks_.broadcast(&broadcast_);
+        break;
+      case MessageKind::kWork:
+        start(read_work(message));
+        break;
+      case MessageKind::kEvaluate:
+        evaluate(read_evaluate(message));
+        break;
+      case MessageKind::kAlone:
+        run_alone(read_number(message));
+        break;
+      default:
+        throw failure("a message that only rank 0 receives");
+    }
+  }
+
+  void load(uint32_t number) {
+    Ready ready{.program = options_.program, .host = host_name(), .threads = options_.threads};
+    try {
+      job_.reset();
+      job_ = std::make_unique<Job>(options_.load(number));
+      ready.experiment = experiment_text(job_->experiment);
+    } catch (...) {
+      ready.failure = current_failure();
+    }
+    ranks_.send(0, ready_message(ready));
+  }
+
+  void run_alone(uint32_t number) {
+    submit([this, number] {
+      options_.run_alone(number, [this] { return is_stopped(); });
+      const std::lock_guard lock(mutex_);
+      outbox_.done.push_back(number);
+    });
+  }
+
+  // In this thread: nothing else goes on meanwhile.
+  void evaluate(const EvaluationPart& part) {
+    Bytes bytes;
+    ranks_.broadcast(&bytes);
+    const std::unique_ptr<Model> model = load_model(decode(bytes, "the round's model"), "the round's model");
+    if (!(part == job_->part)) {
+      const EvaluationData& all = job_->experiment.evaluation;
+      job_->of_part = {range(all.test, part.test_begin, part.test_end),
+                       range(all.validation, part.validation_begin, part.validation_end)};
+      job_->part = part;
+    }
+    Confusions confusions{confusion_matrix(*model, job_->of_part.test, pool_), {}};
+    if (job_->experiment.evaluation.validation.size() > 0)
+      confusions.validation = confusion_matrix(*model, job_->of_part.validation, pool_);
+    ranks_.send(0, confusion_message(confusions));
+  }
+
+  bool is_stopped() const { return abandoned_ || (options_.stop && options_.stop()); }
+
+  // Runs the action on a thread of the pool; its failure goes to rank 0.
+  void submit(const std::function<void()>& action) {
+    {
+      const std::lock_guard lock(mutex_);
+      ++running_;
+    }
+    pool_.submit([this, action] {
+      try {
+        if (!abandoned_) action();
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        outbox_.failures.push_back(current_failure());
+      }
+      const std::lock_guard lock(mutex_);
+      --running_;
+      wake_.notify_all();
+    });
+  }
+
+  // In groups as large as the client half can train in one step.
+  void start(std::vector<ClientTask> tasks) {
+    for (const ClientTask& task : tasks) {
+      if (task.client >= job_->experiment.partition.size())
+        throw input_error("a rank's message: found client {}, expected fewer than {}", task.client,
+                          job_->experiment.partition.size());
+    }
+    const size_t cohort = job_->half->cohort();
+    for (size_t begin = 0; begin < tasks.size(); begin += cohort) {
+      const size_t end = std::min(tasks.size(), begin + cohort);
+      auto group = std::make_shared<std::vector<ClientTask>>(
+          std::make_move_iterator(tasks.begin() + static_cast<std::ptrdiff_t>(begin)),
+          std::make_move_iterator(tasks.begin() + static_cast<std::ptrdiff_t>(end)));
+      submit([this, group] { train(*group); });
+    }
+  }
+
+  // One group, on a thread of the pool.
+  void train(const std::vector<ClientTask>& group) {
+    const Stopwatch clock;
+    const RoundWork round{*job_->half, broadcast_, job_->experiment.seed, round_,
+                          [this] { return is_stopped(); }};
+    std::vector<Dataset> samples;
+    samples.reserve(group.size());
+    std::vector<ClientWork> work;
+    for (const ClientTask& task : group) {
+      samples.push_back(samples_at(job_->experiment.train, job_->experiment.partition[task.client]));
+      work.push_back({task.client, samples.back(), task.kept, [this, client = task.client](double fraction) {
+                        note({client, fraction});
+                      }});
+    }
+    for (ClientOutcome& outcome : run_cohort(round, work)) {
+      if (outcome.error) {
+        const std::lock_guard lock(mutex_);
+        outbox_.failures.push_back(failure_of(outcome.error));
+        continue;
+      }
+      TrainedClient trained{std::move(outcome.result), std::move(outcome.kept), {}};
+      if (trained.result.keeps_state)
+        trained.judged = job_->personal.judge(trained.result.client, trained.kept, *job_->half);
+      const std::lock_guard lock(mutex_);
+      outbox_.bytes += trained.result.upload.size() + trained.kept.size();
+      outbox_.results.clients.push_back(std::move(trained));
+    }
+    const std::lock_guard lock(mutex_);
+    outbox_.results.busy_seconds += clock.seconds();
+  }
+
+  static Failure failure_of(const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (...) {
+      return current_failure();
+    }
+  }
+
+  // Rank 0 draws a bar: it need not receive every step of every client.
+  void note(const ClientFraction& progress) {
+    const std::lock_guard lock(mutex_);
+    if (since_progress_.seconds() < kProgressSeconds) return;
+    since_progress_ = Stopwatch();
+    outbox_.progress = progress;
+    wake_.notify_all();
+  }
+
+  bool is_due() const {
+    return !outbox_.results.clients.empty() &&
+           (running_ == 0 || outbox_.bytes >= kFullMessage || since_results_.seconds() >= kResultSeconds);
+  }
+
+  bool has_news() const {
+    return is_due() || !outbox_.failures.empty() || !outbox_.done.empty() || outbox_.progress.has_value();
+  }
+
+  // Failures last: what was trained counts.
+  void send_results() {
+    Outbox outbox;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!has_news()) return;
+      outbox.progress = std::exchange(outbox_.progress, std::nullopt);
+      outbox.done = std::exchange(outbox_.done, {});
+      if (is_due() || !outbox_.failures.empty()) {
+        outbox.results = std::exchange(outbox_.results, {});
+        outbox_.bytes = 0;
+        outbox.failures = std::exchange(outbox_.failures, {});
+        since_results_ = Stopwatch();
+      }
+    }
+    if (outbox.progress) ranks_.send(0, progress_message(*outbox.progress));
+    if (!outbox.results.clients.empty()) ranks_.send(0, results_message(outbox.results));
+    for (const uint32_t job : outbox.done) ranks_.send(0, number_message(MessageKind::kDone, job));
+    for (const Failure& failure : outbox.failures) ranks_.send(0, failed_message(failure));
+  }
+
+  // Ends the training that goes on and forgets the rest.
+  void abandon() {
+    abandoned_ = true;
+    std::unique_lock lock(mutex_);
+    wake_.wait(lock, [this] { return running_ == 0; });
+    outbox_ = {};
+  }
+
+  Communicator& ranks_;
+  const WorkerOptions& options_;
+  std::unique_ptr<Job> job_;
+  uint32_t round_ = 0;
+  Bytes broadcast_;
+  std::atomic<bool> abandoned_ = false;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable wake_;
+  size_t running_ = 0;  // groups, those that wait included
+  Outbox outbox_;
+  Stopwatch since_progress_;
+  Stopwatch since_results_;
+  ThreadPool pool_;  // last: its threads end before what they use
+};
+
+}  // namespace
+
+void run_worker(Communicator& ranks, const WorkerOptions& options) {
+  Worker(ranks, options).run();
+}
+
+std::string experiment_text(const Experiment& experiment) {
+  return experiment.recipe + "\n" + experiment.depends_on;
+}
+
+}  // namespace bitfed

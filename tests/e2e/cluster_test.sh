@@ -1,0 +1,140 @@
+#!/bin/bash
+# Simulations over several ranks: the model of one process, for every method; errors that name the rank.
+#   cluster_test.sh PROGRAM SOURCE_DIR WORK_DIR
+set -euo pipefail
+source "$2/tests/e2e/tiny.sh"
+source "$2/tests/e2e/ranks.sh"
+
+# same METHOD RANKS: as many ranks end with the model of one process.
+same() {
+  local method=$1 ranks=$2
+  read -ra recipe <<<"$(method_recipe $method)"
+  [ -e $method ] || "$program" run "${recipe[@]}" --out $method --json --quiet >$method.json
+  mpirun -n $ranks "$program" run "${recipe[@]}" --out $method-$ranks --json --quiet >out.json 2>err ||
+    fail "$method, $ranks ranks: $(cat err)"
+  [ "$(field out.json model_sha256)" = "$(field $method.json model_sha256)" ] || fail "$method, $ranks ranks: another model"
+  for name in accuracy total_upload_bytes train_samples client_results; do
+    [ "$(field out.json $name)" = "$(field $method.json $name)" ] || fail "$method, $ranks ranks: another $name"
+  done
+  [ "$(field out.json ranks)" = $ranks ] || fail "ranks in the summary: $(field out.json ranks)"
+  [ "$(field out.json hosts)" = "['$(hostname)']" ] || fail "hosts in the summary: $(field out.json hosts)"
+}
+for method in $all_methods; do same $method 4; done
+same fed-bin-mlp 2
+same fed-bin-mlp 7
+same fedtm-bank 7
+python3 -c '
+import json
+last = [json.loads(line) for line in open("fed-bin-mlp-7/events.jsonl") if "round-finished" in line][-1]
+assert last["workers"] == 6 and 0 < last["workers_busy"] <= 1, last'
+
+# Clients of another run, fused by several ranks.
+mpirun -n 3 "$program" run one-shot.toml --set method.name=fedtmos --reuse fedtm-bank --out reused --json --quiet >out.json
+[ "$(field out.json model_sha256)" = "$(field fedtmos.json model_sha256)" ] || fail "reused: another model"
+
+# refused STATUS TEXT COMMAND...: ends with this status and one line of ours that has this text.
+refused() {
+  local expected=$1 text=$2 status=0
+  shift 2
+  timeout 60 "$@" >out 2>err || status=$?
+  [ $status = $expected ] || fail "status $status, expected $expected: $(cat err)"
+  [ "$(our_line err | wc -l)" = 1 ] || fail "expected one line of ours: $(cat err)"
+  our_line err | grep -q "$text" || fail "expected '$text': $(cat err)"
+}
+one=(-n 1 "$program" run people.toml --quiet --out refused)
+refused 2 'epochs' mpirun -n 3 "$program" run people.toml --set client.epochs=-1 --out refused
+refused 2 'nowhere.toml' mpirun -n 3 "$program" run nowhere.toml --out refused
+cp "$program" other && cp "$(dirname "$program")/bitfed-mpi.so" . && echo >>other
+refused 2 "rank 1 on $(hostname): found bitfed .* (build .*), expected that of rank 0" \
+  mpirun "${one[@]}" : -n 1 ./other run people.toml --quiet --out refused
+images=("$program" run "$PWD/one-shot.toml" --quiet --out "$PWD/refused")
+refused 2 "rank 1 on $(hostname): .*mnist" \
+  mpirun -n 1 "${images[@]}" : -n 1 env -C / BITFED_DATA=/nowhere "${images[@]}"
+sed 's/^p0,/p1,/' table.csv >other.csv
+refused 2 "rank 2 on $(hostname): read another recipe or other data than rank 0" \
+  mpirun "${one[@]}" : "${one[@]}" : "${one[@]}" --set data.file=other.csv
+mkdir -p full && cp fed-bin-mlp/recipe.toml full
+refused 2 'holds a run already' mpirun -n 3 "$program" run people.toml --out full
+[ ! -e refused ] || fail "a refused run left something"
+
+# One rank that runs out of memory.
+cat >small.sh <<S
+ulimit -v 400000
+exec "$program" run recipe.toml --quiet --out refused
+S
+sed 's/^file = .*/name = "synthetic-health"\ndevices = 20\npoints = 200000/; /^label\|^person/d' people.toml >recipe.toml
+refused 1 "rank 1 on $(hostname): out of memory" \
+  mpirun -n 1 "$program" run recipe.toml --quiet --out refused : -n 1 bash ./small.sh
+[ ! -e refused ] || fail "a refused run left something"
+
+# Without the module every rank would run the whole.
+cp "$program" alone && mkdir elsewhere && mv alone elsewhere/bitfed
+status=0
+mpirun -n 2 elsewhere/bitfed run people.toml --quiet --out refused >out 2>err || status=$?
+[ $status = 1 ] || fail "without the module: status $status: $(cat err)"
+grep -q 'the module for MPI is neither of' err || fail "without the module: $(cat err)"
+
+# A rank that is killed ends all; another number of ranks goes on.
+sed 's/^rounds = 6/rounds = 600/' people.toml >long.toml
+"$program" run long.toml --out long --json --quiet >long.json
+mpirun -n 4 "$program" run long.toml --out killed --quiet >out 2>err &
+pid=$!
+until_rounds killed 60 $pid
+victim=$(pgrep -P $pid -f 'bitfed run long.toml' | sed -n 2p)
+kill -9 "$victim"
+status=0
+wait $pid || status=$?
+[ $status != 0 ] || fail "a killed rank went unnoticed"
+grep -q "rank .* on node $(hostname) exited on signal 9" err || fail "the killed rank is not named: $(cat err)"
+for left in $(pgrep -f "bitfed run long.toml --out killed" || true); do fail "process $left is left"; done
+mpirun -n 3 "$program" run long.toml --out killed --resume --json --quiet >out.json
+[ "$(field out.json model_sha256)" = "$(field long.json model_sha256)" ] || fail "killed and resumed: another model"
+
+# mpirun passes the signal on, but not what ranks say from then on; the run stops in good order.
+mpirun -n 3 sh -c 'exec "$@" 2>>rank.err' sh "$program" run long.toml --out stopped --quiet >out 2>err &
+pid=$!
+until_rounds stopped 30 $pid
+kill -TERM $pid
+status=0
+wait $pid || status=$?
+[ $status != 0 ] || fail "stopped, with status 0"
+our_line rank.err | grep -q -- --resume || fail "stopped without a word: $(cat rank.err err)"
+[ "$(our_line rank.err | wc -l)" = 1 ] || fail "expected one line of ours: $(cat rank.err)"
+mpirun -n 2 "$program" run long.toml --out stopped --resume --json --quiet >out.json
+[ "$(field out.json model_sha256)" = "$(field long.json model_sha256)" ] || fail "stopped and resumed: another model"
+
+# A table: rows and seeds by a rank each, the rest by all; resumed by another number.
+mkdir -p recipes/papers
+cp one-shot.toml recipes/
+cat >recipes/papers/tiny-table1.toml <<'TOML'
+title = "A tiny table"
+source = "A tiny paper"
+row_header = ["data", "clients"]
+seeds = [0, 20, 24]
+clients_from = "fedtm-bank"
+[[column]]
+key = "fedtmos"
+name = "FedTMOS"
+method = "fedtmos"
+metric = "accuracy"
+[[column]]
+key = "bank"
+name = "fedtm-bank"
+method = "fedtm-bank"
+metric = "accuracy"
+[[row]]
+name = "mnist/4"
+recipe = "one-shot.toml"
+paper = { fedtmos = [50, 1.5] }
+TOML
+"$program" reproduce tiny:table1 --out table --quiet >out 2>err
+mpirun -n 3 "$program" reproduce tiny:table1 --out table-3 --seeds 0 --quiet >out.3 2>err || fail "table: $(cat err)"
+mpirun -n 3 "$program" reproduce tiny:table1 --out table-3 >out.3 2>err || fail "table: $(cat err)"
+grep -q 'seed 20: begun by rank' err || fail "no run by a rank alone: $(cat err)"
+cmp out out.3
+for cell in table/cells/*/; do
+  other=table-3/cells/$(basename "$cell")
+  [ "$(field "$cell/summary.json" model_sha256)" = "$(field "$other/summary.json" model_sha256)" ] || fail "$cell: another model"
+done
+grep -q '"ranks": 3' table-3/cells/*-seed-0-*/summary.json || fail "no run by all ranks"
+nothing_half_written

@@ -1,0 +1,193 @@
+#include "bitfed/mpi/rank_zero.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "bitfed/mpi/worker.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temporary_folder.h"
+#include "tests/mpi/thread_ranks.h"
+
+namespace bitfed {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+// Personal models, dropout, and a preparation: everything that a transport can get wrong.
+constexpr const char* kRecipe = R"(
+name = "people"
+seed = 4
+rounds = 5
+[data]
+partition = { kind = "column" }
+[model]
+name = "mlp"
+hidden = [8]
+[method]
+name = "fed-bin-mlp"
+[federation]
+clients_per_round = 7
+dropout = 0.2
+[client]
+batch = 8
+)";
+
+Dataset table(size_t samples) {
+  Dataset data;
+  data.name = "made here";
+  data.columns = {"x", "y"};
+  data.class_names = {"no", "yes"};
+  for (size_t person = 0; person < 11; ++person) data.group_names.push_back("p" + std::to_string(person));
+  for (size_t i = 0; i < samples; ++i) {
+    data.labels.push_back(i % 3 == 0);
+    data.values.push_back(i % 3 == 0 ? 1.5f : -1.0f);
+    data.values.push_back(static_cast<float>(i % 7));
+    data.groups.push_back(static_cast<uint32_t>(i % 11));
+  }
+  return data;
+}
+
+Experiment load(const std::string& more = "") {
+  return read_experiment(Config::parse(kRecipe + more, "recipe"), {table(330), table(99)}, "run",
+                         ClientsAre::kSimulated);
+}
+
+class RankZeroTest : public testing::Test {
+ protected:
+  ExperimentOptions options(const std::string& name) {
+    ExperimentOptions options;
+    options.out = folder_ / name;
+    options.threads = 1;
+    options.existing = RunFolderWriter::Existing::kResume;
+    options.stop = [this] { return stop_at_ > 0 && finished_ >= stop_at_; };
+    return options;
+  }
+
+  static WorkerOptions worker() {
+    return {
+        .program = "1", .threads = 2, .stop = {}, .load = [](uint32_t) { return load(); }, .run_alone = {}};
+  }
+
+  RunSummary run(int size, const std::string& name, const WorkerOptions& other = worker()) {
+    ThreadRanks ranks(size);
+    RunSummary summary;
+    finished_ = 0;
+    ranks.run(
+        [&](Communicator& zero) {
+          RankZero federation(zero, "1");
+          summary = federation
+                        .run(0, load(), options(name),
+                             [&](const Event& event) {
+                               if (std::holds_alternative<ClientFinished>(event)) ++finished_;
+                             })
+                        .summary;
+        },
+        [&](Communicator& one) { run_worker(one, other); });
+    return summary;
+  }
+
+  TemporaryFolder folder_;
+  size_t stop_at_ = 0;
+  std::atomic<size_t> finished_ = 0;
+};
+
+TEST_F(RankZeroTest, AnyNumberOfRanksGivesTheSameRun) {
+  const RunSummary alone = run_experiment(load(), options("alone"), [](const Event&) {}).summary;
+  for (const int size : {2, 4, 7}) {
+    const RunSummary ranks = run(size, std::to_string(size));
+    EXPECT_EQ(ranks.model_sha256, alone.model_sha256);
+    EXPECT_EQ(ranks.client_results, alone.client_results);
+    EXPECT_EQ(ranks.confusion_matrix, alone.confusion_matrix);
+    EXPECT_EQ(ranks.accuracy, alone.accuracy);
+    EXPECT_EQ(ranks.local_accuracy_mean, alone.local_accuracy_mean);
+    EXPECT_EQ(ranks.total_upload_bytes, alone.total_upload_bytes);
+    EXPECT_EQ(ranks.train_samples, alone.train_samples);
+    EXPECT_EQ(ranks.ranks, static_cast<uint64_t>(size));
+    EXPECT_EQ(ranks.hosts->size(), 1u);
+  }
+  EXPECT_FALSE(alone.ranks.has_value());
+}
+
+TEST_F(RankZeroTest, AStoppedRunGoesOnWithAnotherNumberOfRanks) {
+  const std::string expected =
+      run_experiment(load(), options("alone"), [](const Event&) {}).summary.model_sha256;
+  for (const size_t moment : {1, 12, 20, 30}) {
+    const std::string name = "stopped-" + std::to_string(moment);
+    stop_at_ = moment;
+    EXPECT_EQ(error_text([&] { run(4, name); }, Error::Kind::kStopped), "stopped");
+    stop_at_ = 0;
+    EXPECT_EQ(run(3, name).model_sha256, expected);
+  }
+}
+
+TEST_F(RankZeroTest, ARankThatReadsSomethingElseIsNamed) {
+  WorkerOptions other = worker();
+  other.program = "2";
+  EXPECT_THAT(error_text([&] { run(3, "program", other); }),
+              HasSubstr("found bitfed 2, expected that of rank 0, 1"));
+  other = worker();
+  other.load = [](uint32_t) -> Experiment { throw input_error("mnist: not found"); };
+  EXPECT_THAT(error_text([&] { run(3, "data", other); }), StartsWith("rank 1 on "));
+  EXPECT_THAT(error_text([&] { run(3, "data", other); }), HasSubstr(": mnist: not found"));
+  other = worker();
+  other.load = [](uint32_t) -> Experiment { throw std::bad_alloc(); };
+  EXPECT_THAT(error_text([&] { run(3, "memory", other); }, Error::Kind::kFailure),
+              HasSubstr("out of memory"));
+  other = worker();
+  other.load = [](uint32_t) { return load("learning_rate = 0.5\n"); };
+  EXPECT_THAT(error_text([&] { run(3, "recipe", other); }),
+              HasSubstr("read another recipe or other data than rank 0"));
+  for (const char* name : {"program", "data", "memory", "recipe"})
+    EXPECT_FALSE(std::filesystem::exists(folder_ / name)) << name;
+}
+
+// The signal may reach a worker alone.
+TEST_F(RankZeroTest, AWorkerThatIsStoppedStopsAll) {
+  WorkerOptions other = worker();
+  other.stop = [] { return true; };
+  EXPECT_EQ(error_text([&] { run(3, "stopped", other); }, Error::Kind::kStopped), "stopped");
+}
+
+TEST_F(RankZeroTest, WholeJobsAreDealtToRanks) {
+  ThreadRanks ranks(4);
+  std::vector<std::atomic<int>> runs(10);
+  std::vector<uint32_t> done;
+  std::vector<int> by;
+  WorkerOptions other = worker();
+  other.run_alone = [&](uint32_t job, const std::function<bool()>&) { ++runs[job]; };
+  ranks.run(
+      [&](Communicator& zero) {
+        RankZero(zero, "1").run_alone(
+            {0, 2, 4, 6, 8, 9}, {}, [&](uint32_t, int rank) { by.push_back(rank); },
+            [&](uint32_t job) { done.push_back(job); });
+      },
+      [&](Communicator& one) { run_worker(one, other); });
+  EXPECT_THAT(done, testing::UnorderedElementsAre(0, 2, 4, 6, 8, 9));
+  for (uint32_t job = 0; job < runs.size(); ++job) EXPECT_EQ(runs[job], job % 2 == 0 || job == 9 ? 1 : 0);
+  EXPECT_EQ(by.size(), 6u);
+}
+
+TEST_F(RankZeroTest, AJobThatFailsEndsTheOthers) {
+  ThreadRanks ranks(3);
+  WorkerOptions other = worker();
+  other.run_alone = [&](uint32_t job, const std::function<bool()>& stop) {
+    if (job == 1) throw input_error("no data");
+    while (!stop()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    throw Error(Error::Kind::kStopped, "stopped");
+  };
+  EXPECT_THAT(error_text([&] {
+                ranks.run(
+                    [&](Communicator& zero) {
+                      RankZero(zero, "1").run_alone(
+                          {0, 1}, {}, [](uint32_t, int) {}, [](uint32_t) {});
+                    },
+                    [&](Communicator& one) { run_worker(one, other); });
+              }),
+              HasSubstr("no data"));
+}
+
+}  // namespace
+}  // namespace bitfed
