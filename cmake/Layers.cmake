@@ -1,4 +1,4 @@
-# The one list of layers: what each folder of bitfed/, and cli/, may include besides itself. CMakeLists.txt links
+# The one list of layers: what each folder of bitfed/, cli/ and python/, may include besides itself. CMakeLists.txt links
 # by it and tests/layering_test.cmake checks every include against it. `nn/kernels` is a room of the layer `nn`: rooms
 # that are named here are held to their own line, the others to their layer's.
 
@@ -17,6 +17,7 @@ set(BITFED_SEES_simulation base bits data model tsetlin nn zoo run federated)
 set(BITFED_SEES_mpi base bits data model tsetlin nn zoo run federated simulation)
 set(BITFED_SEES_rpc base bits data model tsetlin nn zoo run federated)
 set(BITFED_SEES_cli base bits data model tsetlin nn zoo run federated simulation mpi rpc report edge)
+set(BITFED_SEES_python base bits data model tsetlin nn zoo run federated simulation report edge)
 
 set(BITFED_SEES_nn/kernels base bits)
 set(BITFED_SEES_nn/layers base bits nn/kernels)

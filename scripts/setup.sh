@@ -8,6 +8,9 @@ rpc_packages=(libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-
 # For mpirun bitfed run; without them the rest is built.
 mpi_packages=(libopenmpi-dev openmpi-bin)
 
+# For the Python package, whose other needs are in python/requirements-test.txt; without them the rest is built.
+python_packages=(python3-dev python3-venv)
+
 say() { echo "== $*"; }
 
 fail() {
@@ -53,6 +56,15 @@ need_packages() {
   # Stale lists or an unreachable third source need not matter: installing will tell.
   "${as_root[@]}" apt-get update >/dev/null 2>&1 || true
   quietly apt-install "${as_root[@]}" apt-get install -y --no-install-recommends "${missing[@]}"
+}
+
+# What builds and tests the Python package, in an environment of its own that CMake finds by VIRTUAL_ENV.
+need_python() {
+  say "installing what python/requirements-test.txt names into build/venv"
+  (need_packages "${python_packages[@]}") &&
+    (quietly venv python3 -m venv build/venv) &&
+    (quietly pip build/venv/bin/pip install --disable-pip-version-check -r python/requirements-test.txt) &&
+    export VIRTUAL_ENV=$PWD/build/venv
 }
 
 # Configures and builds one of the presets.

@@ -124,7 +124,7 @@ std::string fingerprint(const Dataset& dataset) {
 }
 
 Experiment read_experiment(const Config& recipe, DataSplit data, const std::string& default_name,
-                           ClientsAre clients) {
+                           ClientsAre clients, const MakeMethod& make) {
   Experiment experiment;
   experiment.name = read_name(recipe, default_name);
   experiment.seed = read_seed(recipe);
@@ -135,7 +135,7 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   if (own_data) experiment.clients = static_cast<uint32_t>(federation.integer("clients", 1, 1, 1000000));
   read_data(recipe.section("data"), std::move(data), !own_data, &experiment);
   const Dataset prototype = subset(experiment.train, {});
-  experiment.method = make_method({recipe, prototype, experiment.seed});
+  experiment.method = make({recipe, prototype, experiment.seed});
   experiment.rounds = static_cast<uint32_t>(
       recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->max_rounds()));
   read_federation(federation, &experiment);

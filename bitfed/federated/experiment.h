@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,11 +51,14 @@ struct Experiment {
 
 enum class ClientsAre { kSimulated, kReal };
 
+using MakeMethod = std::function<std::unique_ptr<Method>(const MethodContext& context)>;
+
 // Reads a recipe against data that is there already, wherever it comes from: files, a generator, or arrays in
 // memory. Then the recipe's [data] has neither name nor file, only how the data is used: partition, evaluate,
-// booleanize. `default_name` is the run's name where the recipe gives none.
+// booleanize. `default_name` is the run's name where the recipe gives none. `make` gives the method: by
+// default the one that the recipe names; a program can bring one of its own.
 Experiment read_experiment(const Config& recipe, DataSplit data, const std::string& default_name,
-                           ClientsAre clients);
+                           ClientsAre clients, const MakeMethod& make = make_method);
 
 // The same with the data that the recipe's [data] names, looked for in `data_dir` first.
 Experiment load_experiment(const Config& recipe, const std::string& data_dir, const std::string& default_name,

@@ -26,6 +26,8 @@ SpecialistSpec read_specialist(const Config& model, const Config& booleanize, co
                                                                              : UpdateScheme::kOneVsOneRandom;
   options.weighted = model.flag("weighted", true);
   options.boost = model.flag("boost", true);
+  if (model.has("max_literals"))
+    options.max_literals = static_cast<size_t>(model.integer("max_literals", 0, 0, UINT16_MAX));
   if (convolves) {
     spec.patch = model.integers("patch", {10, 10}, 1, 4096);
     if (spec.patch.size() != 2) {

@@ -8,6 +8,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bitfed/tsetlin/tsetlin_model.h"
@@ -243,6 +244,39 @@ TEST(Machine, TypeOneNotFiringForgets) {
   machine = machine_of(options_of(2, 4, kNeverForget), {{1}, {}}, {1, 9});
   train_once(machine, 0);
   EXPECT_THAT(states(machine, 0), ElementsAre(127, 128, 127, 127));
+}
+
+// Two literals hold and are included: with a limit of one the clause, though it fires, forgets and gains no
+// weight.
+TEST(Machine, AClauseBeyondItsLiteralsForgets) {
+  MachineOptions options = options_of(2, 4, 1);
+  for (const auto& [limit, states_after, weight] : {std::tuple{1, std::vector{127, 126, 126, 127}, 1},
+                                                    {2, {129, 126, 126, 129}, 2},
+                                                    {0, {129, 126, 126, 129}, 2}}) {
+    options.max_literals = static_cast<size_t>(limit);
+    TsetlinMachine machine = machine_of(options, {{0, 3}, {}}, {1, 9});
+    train_once(machine, 0);
+    EXPECT_EQ(states(machine, 0), states_after) << limit;
+    EXPECT_EQ(machine.weights()[0], weight) << limit;
+  }
+}
+
+// A machine made of another's automata and weights goes on as the other does.
+TEST(Machine, RestartTakesAutomata) {
+  const MachineOptions options = options_of(4, 4, 3);
+  TsetlinMachine machine(options, kTwoBits, 2);
+  for (uint64_t seed = 0; seed < 20; ++seed) train_once(machine, seed % 2, seed);
+  std::vector<uint8_t> automata;
+  for (size_t row = 0; row < machine.votes().size(); ++row)
+    automata.insert(automata.end(), machine.states(row).begin(), machine.states(row).end());
+  TsetlinMachine other(options, kTwoBits, 2);
+  other.restart_from(automata, machine.weights());
+  for (TsetlinMachine* each : {&machine, &other}) {
+    for (uint64_t seed = 20; seed < 40; ++seed) train_once(*each, seed % 2, seed);
+  }
+  for (size_t row = 0; row < machine.votes().size(); ++row)
+    EXPECT_EQ(states(machine, row), states(other, row));
+  EXPECT_EQ(machine.votes(), other.votes());
 }
 
 // A sample of class 1 teaches class 0, whose votes are at +T, what it is not.

@@ -124,6 +124,20 @@ void TsetlinMachine::restart_from(const BitMatrix& actions, std::span<const int3
   }
 }
 
+void TsetlinMachine::restart_from(std::span<const uint8_t> states, std::span<const int32_t> weights) {
+  const size_t literals = shape_.literals();
+  assert(states.size() == votes_.size() * literals && weights.size() == votes_.size());
+  for (size_t row = 0; row < votes_.size(); ++row) {
+    std::copy_n(states.data() + row * literals, literals, states_.data() + row * words_ * 64);
+    std::fill_n(actions_.row(row), words_, uint64_t{0});
+    for (size_t literal = 0; literal < literals; ++literal) {
+      if (states[row * literals + literal] > kInitialState) set_bit(actions_.row(row), literal);
+    }
+    votes_[row] = sign(row) * std::max(1, weights[row]);
+    list_actions(row);
+  }
+}
+
 void TsetlinMachine::train_epoch(const BitImages& images, std::span<const uint16_t> labels,
                                  const RandomStream& random, const std::function<bool()>& stop) {
   assert(images.count == labels.size());
@@ -213,7 +227,7 @@ void TsetlinMachine::evaluate_flat(size_t first_row) {
 // move toward inclusion; the others, or all where nothing matches, move toward exclusion at the rate 1 / s.
 void TsetlinMachine::type_one(size_t row, const uint64_t* match, bool fired, Draws& draws) {
   const unsigned forget = forget_floor_ + (draws.uniform() < forget_rest_ ? 1u : 0u);
-  if (!fired) {
+  if (!fired || exceeds_literals(row)) {
     kernels_->bernoulli(&draws.lanes, forget, words_, down_.data());
     step(row, none_.data(), down_.data());
     return;
@@ -228,6 +242,10 @@ void TsetlinMachine::type_one(size_t row, const uint64_t* match, bool fired, Dra
   }
   step(row, up_.data(), down_.data());
   if (options_.weighted) votes_[row] += sign(row);
+}
+
+bool TsetlinMachine::exceeds_literals(size_t row) const {
+  return options_.max_literals > 0 && kernels_->count_bits(actions_.row(row), words_) > options_.max_literals;
 }
 
 // Type II feedback makes a clause that should not have fired more specific: excluded literals that are false

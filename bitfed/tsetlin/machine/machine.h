@@ -22,8 +22,9 @@ struct MachineOptions {
   int32_t threshold = 50;  // T: the target of the class sums
   double sensitivity = 5;  // s: 1 / s is the rate of forgetting
   UpdateScheme scheme = UpdateScheme::kOneVsAll;
-  bool weighted = true;  // integer weights that start at 1 and never fall below
-  bool boost = true;     // reward true positives always, not with probability (s - 1) / s
+  bool weighted = true;     // integer weights that start at 1 and never fall below
+  bool boost = true;        // reward true positives always, not with probability (s - 1) / s
+  size_t max_literals = 0;  // a clause that includes more is not rewarded, it forgets; 0: no limit
 };
 
 // A multi-class Tsetlin machine in training, flat or convolutional (Granmo 2018; Granmo et al. 2019; weights:
@@ -37,6 +38,9 @@ class TsetlinMachine {
   // Continues from the actions and weights of another machine: included literals start at 128, the others at
   // 127.
   void restart_from(const BitMatrix& actions, std::span<const int32_t> weights);
+
+  // Continues from the automata of another machine: a state per literal of each row, in sequence.
+  void restart_from(std::span<const uint8_t> states, std::span<const int32_t> weights);
 
   // One pass over the samples in an order drawn from `random`, which must be a stream for this epoch only.
   // `stop` is called periodically; true ends the epoch early.
@@ -65,6 +69,7 @@ class TsetlinMachine {
   void evaluate_flat(size_t first_row);
   void type_one(size_t row, const uint64_t* match, bool fired, Draws& draws);
   void type_two(size_t row, const uint64_t* match, Draws& draws);
+  bool exceeds_literals(size_t row) const;
   void load_patch(const uint64_t* match, Draws& draws);
   void step(size_t row, const uint64_t* up, const uint64_t* down);
   void list_actions(size_t row);

@@ -1,0 +1,1 @@
+"""bitfed in Flower: any recipe, the model that `bitfed run` gives."""

@@ -1,0 +1,160 @@
+"""Arrays in, arrays out: the shapes that the library takes, built-in data sets, partitions."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import _core
+from .recipe import toml_text
+
+# X: uint8 [samples, rows, columns(, channels)] or numbers [samples, columns].
+Samples = Any
+
+
+def as_samples(X: Samples) -> np.ndarray:
+    """X as the library reads it, uint8 [samples, rows, columns, channels] or float32 [samples, columns]: the same
+    memory where it has that type already, and is contiguous."""
+    X = np.asarray(X)
+    if X.ndim == 2:
+        return np.ascontiguousarray(X, dtype=np.float32)
+    if X.ndim not in (3, 4) or X.dtype not in (np.uint8, np.bool_):
+        raise ValueError(
+            f"X: found {X.dtype} {list(X.shape)}, expected uint8 [samples, rows, columns] or "
+            "[samples, rows, columns, channels], or numbers [samples, columns]"
+        )
+    X = np.ascontiguousarray(X).view(np.uint8)
+    return X[..., np.newaxis] if X.ndim == 3 else X
+
+
+def as_bits(X: Samples) -> np.ndarray:
+    """Bits [samples, features] or [samples, rows, columns(, planes)]: anything but 0 is 1. Features are the planes of
+    one pixel."""
+    X = np.ascontiguousarray(X)
+    X = X.view(np.uint8) if X.dtype in (np.uint8, np.int8, np.bool_) else (X != 0).view(np.uint8)
+    if X.ndim == 2:
+        return X[:, np.newaxis, np.newaxis, :]
+    return X[..., np.newaxis] if X.ndim == 3 else X
+
+
+def column_names(X: Samples) -> list[str]:
+    """Of a table: the names of a data frame's columns, or their numbers."""
+    if hasattr(X, "columns"):
+        return [str(name) for name in X.columns]
+    shape = np.shape(X)
+    return [f"column {i + 1}" for i in range(shape[1])] if len(shape) == 2 else []
+
+
+def _ranks(values: np.ndarray, names: np.ndarray, dtype: type, what: str) -> np.ndarray:
+    values = np.asarray(values)
+    ranks = np.searchsorted(names, values)
+    wrong = (ranks >= len(names)) | (names[np.minimum(ranks, len(names) - 1)] != values)
+    if wrong.any():
+        raise ValueError(f"{what}: found {values[wrong][0]!r}, expected one of {len(names)} known values")
+    return np.ascontiguousarray(ranks, dtype=dtype)
+
+
+def as_labels(y: Any, classes: np.ndarray) -> np.ndarray:
+    return _ranks(y, classes, np.uint16, "y")
+
+
+@dataclass
+class Parts:
+    """Training and test samples of a federation; without test samples the recipe splits the data."""
+
+    train: Any
+    test: Any
+    classes: np.ndarray
+
+
+def _triple(part: Any) -> tuple[Any, Any, Any]:
+    X, y, *person = part
+    return X, y, person[0] if person else None
+
+
+def read_parts(data: Any, classes: Any = None, name: str = "arrays") -> Parts:
+    """From (X, y), (X, y, person), (X_train, y_train, X_test, y_test) or {"train": (X, y), "test": (X, y)}, where
+    `person` may follow each y. `classes`: all there are, if y does not show each."""
+    if isinstance(data, dict):
+        train, test = data["train"], data.get("test")
+    elif len(data) == 4:
+        train, test = data[:2], data[2:]
+    else:
+        train, test = data, None
+    parts = [_triple(part) for part in (train, test) if part is not None]
+    classes = np.unique(np.concatenate([np.asarray(y) for _, y, _ in parts]) if classes is None else list(classes))
+    people = [np.asarray(person) for _, _, person in parts if person is not None]
+    everyone = np.unique(np.concatenate(people)) if people else np.array([], dtype=str)
+    made = [_dataset(name, part, classes, everyone) for part in parts]
+    return Parts(made[0], made[1] if len(made) > 1 else None, classes)
+
+
+def _dataset(name: str, part: tuple[Any, Any, Any], classes: np.ndarray, everyone: np.ndarray) -> Any:
+    X, y, person = part
+    return _core.Dataset(
+        name=name,
+        X=as_samples(X),
+        y=as_labels(y, classes),
+        class_names=[str(c) for c in classes],
+        columns=column_names(X),
+        groups=None if person is None else _ranks(person, everyone, np.uint32, "person"),
+        group_names=[str(p) for p in everyone],
+    )
+
+
+def datasets() -> list[str]:
+    """The names of the built-in data sets."""
+    return list(_core.datasets())
+
+
+def load_data(name: str, data_dir: str = "") -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """X_train, y_train, X_test, y_test of a built-in data set. Grey images come without a channel axis."""
+    parts = []
+    for part in _core.load_arrays(name, str(data_dir)):
+        X = part["X"]
+        parts += [X[..., 0] if X.ndim == 4 and X.shape[3] == 1 else X, part["y"]]
+    return tuple(parts)
+
+
+@dataclass
+class Partition:
+    """Who holds which samples: a list of index arrays, one per client."""
+
+    indices: list[np.ndarray]
+    counts: np.ndarray  # [client, class]
+    classes: np.ndarray
+    svg: str
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, client: int) -> np.ndarray:
+        return self.indices[client]
+
+    def __iter__(self):
+        return iter(self.indices)
+
+    def to_frame(self):
+        """Samples by client and class, as a pandas DataFrame."""
+        import pandas
+
+        return pandas.DataFrame(self.counts, columns=self.classes).rename_axis("client")
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def partition(y: Any, kind: str = "iid", *, person: Any = None, seed: int = 0, **options: Any) -> Partition:
+    """Deals samples to clients as the recipe's data.partition does: kind = "iid", "dirichlet", "dirichlet-balanced",
+    "label-subset", "classes" or "column" (by person); options: clients, alpha, labels, minimum, allotment."""
+    classes = np.unique(y)
+    people = np.array([], dtype=str) if person is None else np.unique(person)
+    indices, counts, svg = _core.partition(
+        spec=toml_text({"kind": kind, **options}),
+        y=as_labels(y, classes),
+        class_names=[str(c) for c in classes],
+        groups=None if person is None else _ranks(person, people, np.uint32, "person"),
+        group_names=[str(p) for p in people],
+        seed=seed,
+    )
+    return Partition(list(indices), np.array(counts), classes, svg)

@@ -1,0 +1,184 @@
+"""Federations on arrays or recipes."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from . import _core
+from .data import read_parts
+from .methods import Method
+from .models import Model, load
+from .progress import Progress
+from .recipe import read_recipe, toml_value
+from .reports import Report
+
+
+@dataclass
+class Result:
+    """A finished run. `summary` is summary.json: every figure, by the names of docs/reference/run-folder.md."""
+
+    folder: Path
+    summary: dict[str, Any]
+    method: Method | None = None
+    _temporary: Any = field(default=None, repr=False)
+
+    @property
+    def accuracy(self) -> float:
+        return self.summary["accuracy"]
+
+    @property
+    def model_sha256(self) -> str:
+        return self.summary["model_sha256"]
+
+    @property
+    def model(self) -> Model:
+        if self.method is not None and not hasattr(self.method, "fuse"):
+            raise ValueError("model: the model of a method in Python is its state: see Result.state")
+        return load(self.folder)
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """The tensors of the model."""
+        return _core.decode_state((self.folder / "model.safetensors").read_bytes())
+
+    def records(self, kind: str | None = None) -> list[dict[str, Any]]:
+        """The events of the run, or those of one kind: "round-finished", "client-finished" …"""
+        with open(self.folder / "events.jsonl", encoding="utf-8") as file:
+            events = [json.loads(line) for line in file]
+        return [event for event in events if kind in (None, event["event"])]
+
+    def _frame(self, kind: str | None):
+        import pandas
+
+        return pandas.DataFrame(self.records(kind))
+
+    @property
+    def events(self):
+        """All events, as a pandas DataFrame."""
+        return self._frame(None)
+
+    @property
+    def rounds(self):
+        """A row per round: accuracy, bytes, seconds."""
+        return self._frame("round-finished")
+
+    @property
+    def clients(self):
+        """A row per client and round: samples, bytes, seconds."""
+        return self._frame("client-finished")
+
+    def report(self) -> Report:
+        return Report([self.folder])
+
+    def __repr__(self) -> str:
+        accuracy = f"{100 * self.accuracy:.2f} %" if self.accuracy is not None else "no accuracy"
+        return f"<bitfed.Result {self.summary['name']}, {self.summary['method']}: {accuracy}, {self.folder}>"
+
+    def _repr_html_(self) -> str:
+        return self.report()._repr_html_()
+
+
+class Federation:
+    """A recipe with its data, read and checked. `data`: see `run`."""
+
+    def __init__(
+        self,
+        recipe: str | Path | Mapping[str, Any],
+        data: Any = None,
+        *,
+        classes: Any = None,
+        set: Mapping[str, Any] | None = None,  # noqa: A002, the option's name in the program
+        seed: int | None = None,
+        method: Method | type[Method] | None = None,
+        data_dir: str | Path = "",
+    ):
+        read = read_recipe(recipe)
+        parts = read_parts(data, classes) if data is not None else None
+        if parts is not None:
+            read = read.without_sources()
+        overrides = dict(set or {}) | ({} if seed is None else {"seed": seed})
+        self.method = method() if isinstance(method, type) else method
+        self.classes = parts.classes if parts is not None else None
+        self._core = _core.Federation(
+            recipe=read.text,
+            source=read.source,
+            overrides=[f"{key}={value if isinstance(value, str) else toml_value(value)}"
+                       for key, value in overrides.items()],
+            default_name=read.default_name,
+            data_dir=str(data_dir),
+            train=parts.train if parts is not None else None,
+            test=parts.test if parts is not None else None,
+            method=self.method,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_core":
+            raise AttributeError(name)
+        return getattr(self._core, name)
+
+    def run(
+        self,
+        out: str | Path | None = None,
+        *,
+        threads: int = 0,
+        resume: bool = False,
+        overwrite: bool = False,
+        reuse: Result | str | Path | None = None,
+        progress: bool = True,
+    ) -> Result:
+        """Runs the federation, or what is left of it."""
+        temporary = tempfile.TemporaryDirectory(prefix="bitfed-") if out is None else None
+        folder = Path(temporary.name) / "run" if temporary is not None else Path(out)
+        if isinstance(reuse, Result):
+            reuse = reuse.folder
+        with Progress(progress) as shown:
+            self._core.run(
+                out=str(folder),
+                threads=threads,
+                existing="resume" if resume else "overwrite" if overwrite else "refuse",
+                reuse=str(reuse or ""),
+                callback=shown.event,
+            )
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        return Result(folder, summary, self.method, temporary)
+
+
+def run(
+    recipe: str | Path | Mapping[str, Any],
+    data: Any = None,
+    *,
+    classes: Any = None,
+    out: str | Path | None = None,
+    set: Mapping[str, Any] | None = None,  # noqa: A002
+    seed: int | None = None,
+    method: Method | type[Method] | None = None,
+    threads: int = 0,
+    resume: bool = False,
+    overwrite: bool = False,
+    reuse: Result | str | Path | None = None,
+    progress: bool = True,
+    data_dir: str | Path = "",
+) -> Result:
+    """Simulates the federation of a recipe: the same model, byte for byte, as `bitfed run` gives.
+
+    recipe     a file, a dictionary, TOML text, or the name of a recipe of the package (`bitfed.recipes()`)
+    data       arrays instead of the recipe's data: (X, y), (X, y, person), (X_train, y_train, X_test, y_test) or
+               {"train": (X, y, person), "test": (X, y, person)}. Without test samples data.split and
+               data.test_fraction say which samples are for testing
+    classes    of the arrays, if y does not show each of them
+    out        the run's folder; None: a temporary one that lives as long as the result
+    set        values that replace the recipe's: {"model.clauses": 300}
+    method     a method in Python instead of the recipe's
+    resume     go on with an interrupted run; `overwrite`: replace the run that is there
+    reuse      another run of the same clients to take the uploads from
+    """
+    federation = Federation(recipe, data, classes=classes, set=set, seed=seed, method=method, data_dir=data_dir)
+    return federation.run(out, threads=threads, resume=resume, overwrite=overwrite, reuse=reuse, progress=progress)
+
+
+__all__ = ["Federation", "Result", "run"]

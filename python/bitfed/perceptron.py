@@ -1,0 +1,62 @@
+"""Binary perceptrons as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import _core
+from .data import as_samples
+from .estimator import Estimator
+
+
+class BinaryMLPClassifier(Estimator):
+    """A multilayer perceptron with weights and activations of one bit and batch norm, for tables; that of the method
+    fed-bin-mlp. Columns are scaled by their 5 % and 95 % quantiles.
+
+    hidden         widths of the hidden layers
+    binary         False: real-valued weights and ReLU
+    epochs         passes over the data in fit
+    batch          samples per step
+    learning_rate  of Adam, which starts anew in every call
+    seed           the same seed gives the same network, on every computer
+    """
+
+    _ALIASES = {"hidden_layer_sizes": "hidden", "batch_size": "batch", "learning_rate_init": "learning_rate"}
+
+    def __init__(
+        self,
+        hidden: Sequence[int] = (64, 32, 16),
+        binary: bool = True,
+        epochs: int = 30,
+        batch: int = 32,
+        learning_rate: float = 1e-3,
+        n_jobs: int | None = None,
+        seed: int = 0,
+    ):
+        self.hidden = hidden
+        self.binary = binary
+        self.epochs = epochs
+        self.batch = batch
+        self.learning_rate = learning_rate
+        self.n_jobs = n_jobs
+        self.seed = seed
+
+    def _read(self, X: np.ndarray) -> np.ndarray:
+        if X.ndim != 2:
+            raise ValueError(f"X: found {X.ndim} dimensions, expected a table [samples, features]")
+        return as_samples(X)
+
+    def _make_trainer(self, X: np.ndarray) -> tuple[type, tuple]:
+        widths = [X.shape[1], *(int(width) for width in self.hidden), len(self.classes_)]
+        if min(widths) < 1 or self.batch < 1:
+            raise ValueError(f"hidden: found {list(self.hidden)}, batch {self.batch}, expected positive numbers")
+        arguments = (widths, bool(self.binary), float(self.learning_rate), int(self.batch), int(self.seed))
+        return _core.PerceptronTrainer, arguments
+
+    def _prepare(self, X: np.ndarray) -> None:
+        self._trainer.fit_scaling(X)
+
+    def _train(self, X: np.ndarray, y: np.ndarray, epochs: int) -> None:
+        self._trainer.train(X, y, epochs)

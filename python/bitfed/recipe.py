@@ -1,0 +1,81 @@
+"""Recipes: TOML text from dictionaries, files or the names of those that come with the package."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FOLDER = Path(__file__).parent / "recipes"
+
+# Keys of [data] that say where samples come from: arrays take their place.
+_SOURCES = ("name", "file", "label", "person", "ignore")
+
+
+def recipes() -> list[str]:
+    """The names of the recipes that come with the package; `bitfed.run` takes them."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(str(k))} = {toml_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(toml_value(v) for v in value) + "]"
+    if isinstance(value, int) or hasattr(value, "__index__"):
+        return str(int(value))
+    return repr(float(value))
+
+
+def toml_text(recipe: Mapping[str, Any]) -> str:
+    """One line per key; tables below the top in one line each, arrays of tables written out."""
+    lines = [f"{json.dumps(k)} = {toml_value(v)}" for k, v in recipe.items() if not isinstance(v, Mapping)]
+    for name, table in recipe.items():
+        if not isinstance(table, Mapping):
+            continue
+        is_tables = {k: isinstance(v, list) and v and isinstance(v[0], Mapping) for k, v in table.items()}
+        lines.append(f"[{json.dumps(name)}]")
+        lines += [f"{json.dumps(k)} = {toml_value(v)}" for k, v in table.items() if not is_tables[k]]
+        for key in (k for k, tables in is_tables.items() if tables):
+            for entry in table[key]:
+                lines.append(f"[[{json.dumps(name)}.{json.dumps(key)}]]")
+                lines += [f"{json.dumps(k)} = {toml_value(v)}" for k, v in entry.items()]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass
+class Recipe:
+    text: str
+    source: str  # for errors
+    default_name: str = "run"
+
+    def without_sources(self) -> "Recipe":
+        """The recipe for arrays. It is written anew only if it says where its data comes from."""
+        recipe = tomllib.loads(self.text)
+        data = recipe.get("data", {})
+        if not any(key in data for key in _SOURCES):
+            return self
+        recipe["data"] = {k: v for k, v in data.items() if k not in _SOURCES}
+        return Recipe(toml_text(recipe), self.source, self.default_name)
+
+
+def read_recipe(recipe: str | Path | Mapping[str, Any]) -> Recipe:
+    """A dictionary, a file, the name of a recipe of the package, or TOML text."""
+    if isinstance(recipe, Mapping):
+        return Recipe(toml_text(recipe), "recipe")
+    if isinstance(recipe, str) and ("\n" in recipe or "=" in recipe):
+        return Recipe(recipe, "recipe")
+    path = Path(recipe)
+    if not path.exists() and (FOLDER / f"{recipe}.toml").exists():
+        path = FOLDER / f"{recipe}.toml"
+    try:
+        return Recipe(path.read_text(), str(path), path.stem)
+    except OSError as error:
+        raise FileNotFoundError(
+            f"{recipe}: found no such file, expected a recipe or one of {', '.join(recipes())}"
+        ) from error

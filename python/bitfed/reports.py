@@ -1,0 +1,40 @@
+"""Reports: one page about one run or several."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+from . import _core
+
+
+class Report:
+    """Curves, tables and costs of runs; shown by a notebook, or saved as a page."""
+
+    def __init__(self, folders: list[Path]):
+        self.folders = [str(folder) for folder in folders]
+
+    def page(self) -> str:
+        return _core.report_page(self.folders)
+
+    def save(self, path: str | Path) -> Path:
+        path = Path(path)
+        path.write_text(self.page(), encoding="utf-8")
+        return path
+
+    def __str__(self) -> str:
+        return _core.comparison_text(self.folders)
+
+    def _repr_html_(self) -> str:
+        # A frame of its own: the page's style stays in it.
+        page = html.escape(self.page(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: 700px; border: 0"></iframe>'
+
+
+def report(*runs: Any, out: str | Path | None = None) -> Report:
+    """Compares results or run folders; `out`: the page to write."""
+    made = Report([getattr(run, "folder", run) for run in runs])
+    if out is not None:
+        made.save(out)
+    return made

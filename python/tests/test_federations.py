@@ -1,0 +1,271 @@
+"""Federations: the program's bytes on arrays, results, methods in Python, interruptions."""
+
+import gzip
+import os
+import subprocess
+import sys
+import tomllib
+
+import numpy as np
+import pytest
+
+import bitfed
+
+
+def idx(path):
+    with gzip.open(path) as file:
+        content = file.read()
+    if content[2:4] == b"\x08\x03":
+        return np.frombuffer(content, np.uint8, offset=16).reshape(-1, *np.frombuffer(content, ">u4", 2, 8))
+    return np.frombuffer(content, np.uint8, offset=8)
+
+
+def images(tiny, name="mnist"):
+    return [idx(tiny / f"data/{name}/{part}-{kind}-ubyte.gz")
+            for part in ("train", "t10k") for kind in ("images-idx3", "labels-idx1")]
+
+
+def rows(tiny):
+    lines = [line.split(",") for line in (tiny / "table.csv").read_text().split()[1:]]
+    X = np.array([[float(a), float(b)] for _, a, b, _ in lines], np.float32)
+    return X, np.array([line[3] for line in lines]), np.array([line[0] for line in lines])
+
+
+@pytest.mark.parametrize("recipe", ["one-shot", "fedtm", "table", "people", "network"])
+def test_arrays_give_the_models_of_files(recipe, tiny, summary_of, tmp_path):
+    overrides = {}
+    if recipe == "network":  # the catalog knows the pixels of its sets; of arrays the recipe must say
+        overrides = {"data.pixel_mean": "[0.286]", "data.pixel_std": "[0.353]"}
+        data = images(tiny, "fashion-mnist")
+    else:
+        data = rows(tiny) if recipe in ("table", "people") else images(tiny)
+    expected = summary_of(f"{recipe}.toml", tmp_path / "files", **overrides)
+    classes = None if recipe in ("table", "people") else range(10)  # of which the tiny images show four
+    result = bitfed.run(tiny / f"{recipe}.toml", data, classes=classes, out=tmp_path / "arrays", set=overrides,
+                        progress=False)
+    assert result.model_sha256 == expected["model_sha256"]
+    assert result.accuracy == expected["accuracy"]
+    assert result.summary["total_upload_bytes"] == expected["total_upload_bytes"]
+
+
+def test_recipes_run_without_arrays(tiny, summary_of, tmp_path):
+    expected = summary_of("one-shot.toml", tmp_path / "files")
+    text = (tiny / "one-shot.toml").read_text()
+    for recipe in (tiny / "one-shot.toml", text, tomllib.loads(text)):
+        assert bitfed.run(recipe, progress=False).model_sha256 == expected["model_sha256"]
+
+
+def test_a_result_shows_itself(tiny):
+    pytest.importorskip("pandas")
+    result = bitfed.run(tiny / "fedtm.toml", progress=False)
+    assert list(result.rounds["round"]) == [1, 2, 3, 4]
+    assert len(result.clients) == 16 and result.clients["upload_bytes"].min() > 0
+    assert set(result.events["event"]) >= {"run-started", "round-finished", "run-finished"}
+    assert "<iframe" in result._repr_html_() and (result.folder / "report.html").exists()
+    X, y = images(tiny)[2:]
+    model = result.model
+    assert np.mean(model.predict(X[64:]).astype(int) == y[64:]) == pytest.approx(result.accuracy, abs=0.1)
+    assert "fedtm" in str(bitfed.report(result, result))
+
+
+def test_progress_uses_tqdm(tiny, capsys):
+    pytest.importorskip("tqdm")
+    bitfed.run(tiny / "fedtm.toml")
+    assert "fedtm" in capsys.readouterr().err
+
+
+def test_partitions_are_the_programs(tiny):
+    y = images(tiny)[1]
+    parts = bitfed.partition(y, "dirichlet", clients=4, alpha=0.5, seed=5)
+    federation = bitfed.Federation(
+        tiny / "one-shot.toml", images(tiny),
+        set={"data.partition": {"kind": "dirichlet", "clients": 4, "alpha": 0.5}})
+    assert all((a == b).all() for a, b in zip(parts, federation.partition))
+    assert sorted(np.concatenate(list(parts))) == list(range(len(y)))
+    assert (parts.counts.sum(axis=0) == np.bincount(y)).all()
+    assert "<svg" in parts._repr_svg_()
+    with pytest.raises(bitfed.InputError, match="kind"):
+        bitfed.partition(y, "dirichlett", clients=4)
+
+
+def test_built_in_data_comes_as_arrays(tiny):
+    X, y, X_test, y_test = bitfed.load_data("mnist", tiny / "data")
+    assert all((a == b).all() for a, b in zip((X, y, X_test, y_test), images(tiny)))
+    assert "mnist" in bitfed.datasets() and "quickstart" in bitfed.recipes()
+
+
+def test_bad_recipes_are_one_line(tiny):
+    with pytest.raises(bitfed.InputError, match="model.clauses: found 3, expected an even number"):
+        bitfed.run(tiny / "one-shot.toml", set={"model.clauses": 3})
+    with pytest.raises(bitfed.InputError, match="no method is called 'fedtmoss'"):
+        bitfed.run(tiny / "one-shot.toml", set={"method.name": "fedtmoss"})
+    (tiny / "wrong.toml").write_text((tiny / "one-shot.toml").read_text().replace("clauses", "clause"))
+    with pytest.raises(bitfed.InputError, match=r"wrong.toml: line 11: .*clause"):
+        bitfed.run(tiny / "wrong.toml")
+    with pytest.raises(FileNotFoundError, match="quickstart"):
+        bitfed.run("quick-start")
+    with pytest.raises(ValueError, match="y: found 399 labels, expected 400"):
+        bitfed.run(tiny / "one-shot.toml", (images(tiny)[0], images(tiny)[1][:-1]))
+
+
+# Methods in Python.
+
+
+class Centroids(bitfed.Method):
+    """Class means, averaged over clients by their samples."""
+
+    rounds = 3
+
+    def __init__(self, step: float = 0.5):
+        self.step = step
+
+    def start(self, about):
+        return {"centres": np.zeros((about.classes, about.features))}
+
+    def train(self, state, X, y, context):
+        X = X.reshape(len(X), -1).astype(float)
+        counts = np.bincount(y, minlength=len(state["centres"]))
+        sums = np.zeros_like(state["centres"])
+        np.add.at(sums, y, X)
+        seen = (context.kept or {"rounds": np.int64(0)})["rounds"] + 1
+        context.keep({"rounds": seen})
+        return {"sums": sums + 1e-9 * context.rng.normal(size=sums.shape), "counts": counts, "rounds": seen}
+
+    def aggregate(self, state, uploads):
+        counts = sum(upload["counts"] for upload in uploads.values())
+        means = sum(upload["sums"] for upload in uploads.values()) / np.maximum(counts, 1)[:, None]
+        return {"centres": (1 - self.step) * state["centres"] + self.step * means,
+                "rounds": max(upload["rounds"] for upload in uploads.values())}
+
+    def scores(self, state, X):
+        X = X.reshape(len(X), -1).astype(float)
+        return -((X[:, None] - state["centres"]) ** 2).sum(axis=2)
+
+
+RECIPE = {"seed": 1, "data": {"partition": {"kind": "dirichlet", "clients": 5, "alpha": 1.0}}}
+
+
+def test_a_method_in_python(tiny, tmp_path):
+    result = bitfed.run(RECIPE, images(tiny), method=Centroids(step=0.6), out=tmp_path / "run", progress=False)
+    assert result.accuracy > 0.9
+    assert result.summary["method"] == "Centroids" and result.summary["rounds"] == 3
+    assert result.state["rounds"] == 3  # clients found what they had kept
+    assert "step = 0.6" in (tmp_path / "run/recipe.toml").read_text()
+    again = bitfed.run(RECIPE | {"method": {"step": 0.6}}, images(tiny), method=Centroids, threads=1, progress=False)
+    assert again.model_sha256 == result.model_sha256
+    assert bitfed.run(RECIPE, images(tiny), method=Centroids, progress=False).model_sha256 != result.model_sha256
+    assert "<iframe" in result._repr_html_()
+
+
+def test_a_method_in_python_is_resumed(tiny, tmp_path):
+    """Killed in its third round, then resumed: the model of an undisturbed run."""
+    whole = bitfed.run(RECIPE, images(tiny), method=Slow(), out=tmp_path / "whole", progress=False)
+    script = f"""
+import sys; sys.path[:0] = {[os.path.dirname(__file__)]!r}
+import os, pathlib
+from test_federations import *
+Slow.die = True
+bitfed.run(RECIPE, images(pathlib.Path({str(tiny)!r})), method=Slow(), out={str(tmp_path / 'run')!r}, progress=False)
+"""
+    assert subprocess.run([sys.executable, "-c", script]).returncode == 9
+    resumed = bitfed.run(RECIPE, images(tiny), method=Slow(), out=tmp_path / "run", resume=True, progress=False)
+    assert resumed.model_sha256 == whole.model_sha256
+    rounds = [event["round"] for event in resumed.records("round-finished")]
+    assert rounds.count(1) == 1 and rounds[-1] == 4  # the first round was not repeated
+
+
+class Slow(Centroids):
+    """Rounds long enough to be checkpointed; dies in the third if it is told to."""
+
+    rounds = 4
+    die = False
+
+    def aggregate(self, state, uploads):
+        if self.die and state.get("rounds", 0) == 2:
+            os._exit(9)
+        import time
+
+        time.sleep(1.1)
+        return super().aggregate(state, uploads)
+
+
+def test_errors_in_python_keep_their_trace(tiny):
+    class Wrong(Centroids):
+        def train(self, state, X, y, context):
+            return {"sums": 1 / np.array([{}], dtype=object)}
+
+    with pytest.raises(TypeError):
+        bitfed.run(RECIPE, images(tiny), method=Wrong, progress=False)
+
+    class Short(Centroids):
+        def scores(self, state, X):
+            return np.zeros((len(X), 2))
+
+    with pytest.raises(bitfed.InputError, match="scores: found"):
+        bitfed.run(RECIPE, images(tiny), method=Short, progress=False)
+
+
+class BestHolder(bitfed.Fusion):
+    """Each class from the client that has most samples of it."""
+
+    def fuse(self, uploads, recipe):
+        machine, most = recipe.empty(), np.zeros(recipe.classes)
+        for upload in uploads:
+            for i, label in enumerate(upload.classes):
+                if upload.samples[i] > most[label]:
+                    most[label] = upload.samples[i]
+                    machine.actions[label], machine.weights[label] = upload.actions[i], upload.weights[i]
+        return machine
+
+
+def test_a_fusion_in_python_reuses_the_clients_of_others(tiny, tmp_path):
+    first = bitfed.run(tiny / "one-shot.toml", set={"method.name": "fedtmos"}, out=tmp_path / "fedtmos", progress=False)
+    recipe = tomllib.loads((tiny / "one-shot.toml").read_text())
+    del recipe["method"]
+    own = bitfed.run(recipe, method=BestHolder, reuse=first, progress=False)
+    assert own.summary["reused_uploads"] == 4 and own.accuracy > 0.5
+    assert own.model_sha256 == bitfed.run(recipe, method=BestHolder, progress=False).model_sha256
+    assert own.model.rules()
+
+
+# Interruptions.
+
+
+def test_ctrl_c_stops_and_the_run_is_resumed(tiny, tmp_path):
+    script = f"""
+import bitfed, os, signal, threading
+recipe = {str(tiny / 'fedtm.toml')!r}
+threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    bitfed.run(recipe, set={{"rounds": 100000}}, out={str(tmp_path / 'run')!r}, progress=False)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "stopped\n", done.stderr
+    assert not (tmp_path / "run/summary.json").exists()
+    with pytest.raises(bitfed.InputError, match="resume"):
+        bitfed.run(tiny / "fedtm.toml", set={"rounds": 100000}, out=tmp_path / "run", progress=False)
+
+
+def test_ctrl_c_stops_an_estimator():
+    script = """
+import bitfed, numpy as np, os, signal, threading
+threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+X = np.random.default_rng(0).integers(0, 255, (500, 28, 28), dtype=np.uint8)
+try:
+    bitfed.TsetlinClassifier(200, patch=10, epochs=100000).fit(X, np.arange(500) % 10)
+except KeyboardInterrupt:
+    print("stopped")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "stopped\n", done.stderr
+
+
+def test_the_package_is_a_program(tiny):
+    done = subprocess.run([sys.executable, "-m", "bitfed", "methods"], capture_output=True, text=True)
+    assert done.returncode == 0 and "fedtmos" in done.stdout
+    done = subprocess.run([sys.executable, "-m", "bitfed", "run", "nothing.toml"], capture_output=True, text=True)
+    assert done.returncode == 2 and "nothing.toml" in done.stderr
+    done = subprocess.run([sys.executable, "-m", "bitfed", "reproduce", "--list"], capture_output=True, text=True)
+    assert "fedtmos:table1" in done.stdout
