@@ -16,6 +16,7 @@
 #include "bitfed/run/run_folder.h"
 #include "bitfed/simulation/reproduction.h"
 #include "bitfed/simulation/time_estimate.h"
+#include "cli/device.h"
 #include "cli/commands.h"
 #include "cli/progress.h"
 #include "cli/reproduced.h"
@@ -34,6 +35,7 @@ struct ReproduceArguments {
   std::string out = "runs/reproduce";
   std::string data_dir;
   std::string recipes;
+  std::string device = "cpu";
   unsigned threads = 0;
   bool list = false;
   bool quick = false;
@@ -71,7 +73,10 @@ void list_tables(const std::vector<fs::path>& folders) {
 class Reproduction {
  public:
   Reproduction(const ReproduceArguments& arguments, PaperTable table)
-      : arguments_(arguments), table_(std::move(table)), rows_(select_rows(table_, arguments.rows)) {
+      : arguments_(arguments),
+        table_(std::move(table)),
+        rows_(select_rows(table_, arguments.rows)),
+        device_(open_device(arguments.device)) {
     const fs::path out = arguments.quick ? fs::path(arguments.out) / "quick" : fs::path(arguments.out);
     options_.cells = out / "cells";
     options_.quick = arguments.quick;
@@ -161,6 +166,7 @@ class Reproduction {
     experiment.threads = arguments_.threads;
     experiment.version = BITFED_VERSION;
     experiment.stop = stop_on_signals();
+    experiment.trainers = device_;
     return experiment;
   }
 
@@ -264,6 +270,7 @@ class Reproduction {
   const ReproduceArguments& arguments_;
   PaperTable table_;
   std::vector<size_t> rows_;
+  std::shared_ptr<const Trainers> device_;  // null: the CPU
   ReproductionOptions options_;
   fs::path folder_;  // of the table's own files
   std::vector<ReproductionCell> cells_;
@@ -335,6 +342,7 @@ void add_reproduce(CLI::App& app) {
       ->type_name("DIR");
   command->add_option("--threads", arguments->threads, "Clients trained at once (default: one per processor)")
       ->check(CLI::Range(1u, 4096u));
+  add_device_option(command, &arguments->device);
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->footer(
       "Writes DIR/PAPER-TABLE/table.html, table.md, table.csv and table.tex, and a run's folder for every\n"

@@ -15,6 +15,7 @@
 #include "bitfed/run/run_folder.h"
 #include "bitfed/simulation/experiment.h"
 #include "cli/commands.h"
+#include "cli/device.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 
@@ -27,6 +28,7 @@ struct RunArguments {
   std::string out;
   std::string data_dir;
   std::string reuse;
+  std::string device = "cpu";
   unsigned threads = 0;
   int64_t seed = -1;
   bool resume = false;
@@ -103,6 +105,7 @@ void print_costs(const RunSummary& summary) {
   row("training", fmt::format("{} of one core, {}{}", shown(summary.train_seconds, seconds_text),
                               shown(summary.train_samples_per_second, speed_text),
                               summary.reused_uploads.value_or(0) > 0 ? " (reused)" : ""));
+  if (summary.device) row("device", *summary.device);
   row("aggregation", shown(summary.aggregation_seconds, milliseconds_text));
   row("wall time", shown(summary.wall_seconds, seconds_text));
   if (summary.ranks && summary.hosts)
@@ -136,6 +139,7 @@ ExperimentOptions options_of(const RunArguments& arguments) {
   options.reuse = arguments.reuse;
   options.version = BITFED_VERSION;
   options.stop = stop_on_signals();
+  options.trainers = open_device(arguments.device);
   if (arguments.resume) options.existing = RunFolderWriter::Existing::kResume;
   if (arguments.overwrite) options.existing = RunFolderWriter::Existing::kOverwrite;
   return options;
@@ -143,7 +147,7 @@ ExperimentOptions options_of(const RunArguments& arguments) {
 
 Experiment load(const RunArguments& arguments, const ExperimentOptions& options) {
   return load_experiment(read_recipe(arguments), options.data_dir, options.default_name,
-                         ClientsAre::kSimulated);
+                         ClientsAre::kSimulated, options.trainers.get());
 }
 
 // A rank other than 0.
@@ -207,6 +211,7 @@ void add_run(CLI::App& app) {
       ->add_option("--threads", arguments->threads,
                    "Clients trained at once (default: one per processor; under mpirun or srun: one per rank)")
       ->check(CLI::Range(1u, 4096u));
+  add_device_option(command, &arguments->device);
   command->add_option("--seed", arguments->seed, "Override the recipe's seed")->check(CLI::NonNegativeNumber);
   auto* resume = command->add_flag("--resume", arguments->resume, "Go on with an interrupted run");
   command->add_flag("--overwrite", arguments->overwrite, "Replace the run that is in the folder")

@@ -10,6 +10,7 @@
 #include "bitfed/report/reproduction/reproduction.h"
 #include "bitfed/simulation/metrics.h"
 #include "bitfed/simulation/sweep.h"
+#include "cli/device.h"
 #include "cli/commands.h"
 #include "cli/reproduced.h"
 #include "cli/stop.h"
@@ -27,6 +28,7 @@ struct SweepArguments {
   std::vector<std::string> metrics = {"accuracy", "f1-macro", "balanced", "upload", "model"};
   std::string out;
   std::string data_dir;
+  std::string device = "cpu";
   unsigned threads = 0;
   unsigned jobs = 1;
   bool quiet = false;
@@ -90,6 +92,7 @@ SweepOptions sweep_options(const SweepArguments& arguments) {
   options.experiment.threads = std::max(1u, threads / arguments.jobs);
   options.experiment.version = BITFED_VERSION;
   options.experiment.stop = stop_on_signals();
+  options.experiment.trainers = open_device(arguments.device);
   return options;
 }
 
@@ -154,6 +157,7 @@ void add_sweep(CLI::App& app) {
   command
       ->add_option("--threads", arguments->threads, "Threads of all runs together (default: all processors)")
       ->check(CLI::Range(1u, 4096u));
+  add_device_option(command, &arguments->device);
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->footer(
       "Writes table.html, table.md, table.csv and table.tex, and a run's folder for every combination and\n"

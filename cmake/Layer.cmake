@@ -29,13 +29,16 @@ function(bitfed_layer name)
   target_include_directories(bitfed_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   list(TRANSFORM BITFED_SEES_${name} PREPEND bitfed_ OUTPUT_VARIABLE below)
-  target_link_libraries(bitfed_${name} PUBLIC ${below} ${ARG_LIBRARIES}
-    PRIVATE $<BUILD_INTERFACE:bitfed_options>)
-  if(NOT name MATCHES "^(bits|nn)$")
+  target_link_libraries(bitfed_${name} PUBLIC ${below} ${ARG_LIBRARIES})
+  if(NOT name STREQUAL cuda)
+    target_link_libraries(bitfed_${name} PRIVATE $<BUILD_INTERFACE:bitfed_options>)
+  endif()
+  if(NOT name MATCHES "^(bits|nn|cuda)$")
     target_link_libraries(bitfed_${name} PRIVATE $<BUILD_INTERFACE:bitfed_hardened>)
   endif()
   # So that the linker can leave out what a program does not use.
-  target_compile_options(bitfed_${name} PRIVATE -ffunction-sections -fdata-sections)
+  target_compile_options(bitfed_${name} PRIVATE
+    $<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections> $<$<COMPILE_LANGUAGE:CXX>:-fdata-sections>)
   if(ARG_SMALL)
     foreach(source IN LISTS sources)
       cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/bitfed/${name} OUTPUT_VARIABLE file)

@@ -25,17 +25,25 @@ void move_image(const Dataset& shape, std::span<const uint8_t> pixels, const Ima
   const auto height = static_cast<int>(shape.height);
   const auto width = static_cast<int>(shape.width);
   uint8_t* to = moved.data();
-  for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < width; ++x, to += shape.channels) {
-      // The pixel of the original that lands here; mirroring comes after the shift.
-      const int from_y = y - move.down;
-      const int from_x = (move.mirrored ? width - 1 - x : x) - move.right;
-      if (from_y < 0 || from_y >= height || from_x < 0 || from_x >= width) {
-        std::fill_n(to, shape.channels, uint8_t{0});
-      } else {
-        const size_t pixel = static_cast<size_t>(from_y) * shape.width + static_cast<size_t>(from_x);
-        std::copy_n(pixels.data() + pixel * shape.channels, shape.channels, to);
-      }
+  const size_t row_bytes = shape.width * shape.channels;
+  // Mirroring comes after the shift: of a row, the pixels from `first` up to `last` stay within the image.
+  const int first = std::clamp(-move.right, 0, width);
+  const int last = std::clamp(width - move.right, 0, width);
+  std::fill(moved.begin(), moved.end(), uint8_t{0});
+  for (int y = 0; y < height; ++y, to += row_bytes) {
+    const int from_y = y - move.down;
+    if (from_y < 0 || from_y >= height || first >= last) continue;
+    const uint8_t* from = pixels.data() + static_cast<size_t>(from_y) * row_bytes;
+    if (!move.mirrored) {
+      std::copy_n(from + static_cast<size_t>(first) * shape.channels,
+                  static_cast<size_t>(last - first) * shape.channels,
+                  to + static_cast<size_t>(first + move.right) * shape.channels);
+      continue;
+    }
+    for (int x = first; x < last; ++x) {
+      const uint8_t* pixel = from + static_cast<size_t>(x) * shape.channels;
+      uint8_t* place = to + static_cast<size_t>(width - 1 - x - move.right) * shape.channels;
+      for (size_t c = 0; c < shape.channels; ++c) place[c] = pixel[c];
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "bitfed/base/names.h"
 #include "bitfed/data/catalog/catalog.h"
 #include "bitfed/data/check_split.h"
+#include "bitfed/zoo/network/trainer.h"
 
 namespace bitfed {
 namespace {
@@ -164,10 +165,16 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
 }
 
 Experiment load_experiment(const Config& recipe, const std::string& data_dir, const std::string& default_name,
-                           ClientsAre clients) {
+                           ClientsAre clients, const Trainers* trainers) {
   read_name(recipe, default_name);  // a mistake in it need not wait for the data
   DataSplit data = load_data(recipe.section("data"), data_dir, read_seed(recipe));
-  return read_experiment(recipe, std::move(data), default_name, clients);
+  const auto make = [trainers](MethodContext context) {
+    context.trainers = trainers;
+    return make_method(context);
+  };
+  Experiment experiment = read_experiment(recipe, std::move(data), default_name, clients, make);
+  if (trainers != nullptr && experiment.method->make_client()->cohort() > 1) experiment.device = trainers->device;
+  return experiment;
 }
 
 std::string partition_text(const Experiment& experiment) {

@@ -44,6 +44,7 @@ struct Experiment {
   uint32_t evaluate_every = 1;
   RoundPolicy policy;
   std::string recipe;      // as resolved
+  std::string device;      // that networks are trained on; empty: the CPU
   std::string data;        // of the recipe, the keys that decide which samples are for testing
   std::string trained_on;  // the fingerprint of `train` where the recipe names files; else empty
   std::string depends_on;  // what uploads depend on, see FederationOptions
@@ -60,9 +61,10 @@ using MakeMethod = std::function<std::unique_ptr<Method>(const MethodContext& co
 Experiment read_experiment(const Config& recipe, DataSplit data, const std::string& default_name,
                            ClientsAre clients, const MakeMethod& make = make_method);
 
-// The same with the data that the recipe's [data] names, looked for in `data_dir` first.
+// The same with the data that the recipe's [data] names, looked for in `data_dir` first. `trainers`: of the device that
+// networks are trained on, null for the CPU's; they must outlive the experiment.
 Experiment load_experiment(const Config& recipe, const std::string& data_dir, const std::string& default_name,
-                           ClientsAre clients);
+                           ClientsAre clients, const Trainers* trainers = nullptr);
 
 // Changes with any sample: a checksum of the values, a digest of the labels.
 std::string fingerprint(const Dataset& dataset);

@@ -97,6 +97,7 @@ RunSummary summarise(const Experiment& experiment, const ServerHalf& server, con
   summary.seed = experiment.seed;
   summary.threads = pool.size();
   summary.isa = kernels().name;
+  if (!experiment.device.empty()) summary.device = experiment.device;
   summary.machine = describe_machine();
   add_scores(federation.evaluation(), &summary);
   const std::unique_ptr<Model> binarised = model.binarised();

@@ -34,6 +34,7 @@ void RunSummary::fields(auto& self, auto& field) {
   field.if_set("ranks", self.ranks);
   field.if_set("hosts", self.hosts);
   field("isa", self.isa);
+  field("device", self.device);
   field("machine", self.machine);
   field("accuracy", self.accuracy);
   field("validation_accuracy", self.validation_accuracy);

@@ -215,10 +215,18 @@ class Client : public ClientHalf {
   std::vector<CohortUpload> train_cohort(const State& broadcast,
                                          std::span<const CohortClient> clients) const override {
     const Announcement announced = read_announcement(broadcast, recipe_.rounds);
-    size_t largest = 0;
-    for (const CohortClient& client : clients) largest = std::max(largest, client.samples.size());
-    const std::unique_ptr<Trainer> trainer =
-        trainers_.make(method_.network, clients.size(), std::min<size_t>(recipe_.batch, largest));
+    std::unique_ptr<Trainer> trainer;
+    try {
+      trainer = make_trainer(clients);
+    } catch (const TrainerTooLarge&) {
+      if (clients.size() == 1) throw;
+      // A cohort of half the size, and then the other half.
+      const size_t half = clients.size() / 2;
+      std::vector<CohortUpload> uploads = train_cohort(broadcast, clients.first(half));
+      for (CohortUpload& upload : train_cohort(broadcast, clients.subspan(half)))
+        uploads.push_back(std::move(upload));
+      return uploads;
+    }
     const NetworkParameters parameters = read_parameters(trainer->shapes(), broadcast);
     std::vector<CohortUpload> results(clients.size());
     std::vector<std::unique_ptr<ClientAtWork>> at_work(clients.size());
@@ -259,6 +267,12 @@ class Client : public ClientHalf {
   }
 
  private:
+  std::unique_ptr<Trainer> make_trainer(std::span<const CohortClient> clients) const {
+    size_t largest = 0;
+    for (const CohortClient& client : clients) largest = std::max(largest, client.samples.size());
+    return trainers_.make(method_.network, clients.size(), std::min<size_t>(recipe_.batch, largest));
+  }
+
   NetworkMethod method_;
   Recipe recipe_;
   Trainers trainers_;

@@ -22,6 +22,8 @@ struct RotatedOptions {
   RotationUpdate rotation = RotationUpdate::kEveryEpoch;
   // Of the initial weights. Their signs do not depend on it, but smaller weights move further in a step.
   double initial_scale = 1;
+
+  bool operator==(const RotatedOptions&) const = default;
 };
 
 // The latent weights of a binary layer as FedBNN trains them. For every filter, with w_local its weights and

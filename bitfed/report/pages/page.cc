@@ -73,6 +73,7 @@ std::string origin(const RunFolder& run, const std::string& label, bool with_lab
   const RunSummary& s = run.summary;
   std::string html = with_label ? fact(label) : "";
   if (!s.version.empty()) html += fact("bitfed " + s.version);
+  if (s.device) html += fact(*s.device);
   html += fact(s.isa) + fact(counted(s.threads, "thread"));
   if (s.seed) html += fact(fmt::format("seed {}", *s.seed));
   if (!s.model_sha256.empty()) {

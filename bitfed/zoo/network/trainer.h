@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "bitfed/base/error.h"
 #include "bitfed/base/hash/random.h"
 #include "bitfed/nn/rotated/rotated_weights.h"
 #include "bitfed/zoo/network/network_parameters.h"
@@ -18,6 +19,8 @@ namespace bitfed {
 struct TrainedNetwork {
   NetworkSpec spec;
   std::optional<RotatedOptions> rotated = {};  // none: real, trained as it is deployed
+
+  bool operator==(const TrainedNetwork&) const = default;
 };
 
 // Trains one network per client, side by side, by gradient descent on the cross-entropy. The CPU's form is
@@ -60,12 +63,19 @@ class Trainer {
 // For batches of at most `batch` images.
 std::unique_ptr<Trainer> make_cpu_trainer(const TrainedNetwork& network, size_t clients, size_t batch);
 
+// A device has not the memory for a trainer of so many clients.
+class TrainerTooLarge : public Error {
+ public:
+  explicit TrainerTooLarge(const std::string& text) : Error(Kind::kFailure, text) {}
+};
+
 // How a device makes trainers, and how many clients one of them should get at most. The CPU's: one client per
 // trainer, since threads work side by side.
 struct Trainers {
   std::function<std::unique_ptr<Trainer>(const TrainedNetwork& network, size_t clients, size_t batch)> make =
       make_cpu_trainer;
   size_t cohort = 1;
+  std::string device = {};  // for the summary; empty: the CPU
 };
 
 // The network of a TrainedNetwork on the CPU, for what a server does with it between rounds.

@@ -254,14 +254,6 @@ void standardise(const float* x, size_t count, const float* mask, float about, f
     store(out + i, (load(x + i) - all(about)) * all(factor) * mask_at(mask, i));
 }
 
-// k max(sqrt(2) t - t^2 |x|, 0) of the surrogate, with k >= 0
-struct Slope {
-  Lanes k, height, fall;
-
-  explicit Slope(const Surrogate& s) : k(all(s.k)), height(all(1.41421356f * s.t)), fall(all(-s.t * s.t)) {}
-  Lanes at(Lanes x) const { return k * larger(fma(fall, magnitude(x), height), all(0.0f)); }
-};
-
 template <bool kStreams>
 inline void sign_backward_as(const SignBackward& s) {
   const Slope slope(s.surrogate);
@@ -293,20 +285,12 @@ void sign_backward(const SignBackward& s) {
   sign_backward_as<false>(s);
 }
 
-// The differences that a filter is pulled by, and the blend.
-struct Blend {
-  Lanes to_rotated, to_anchor, blended;
-
-  Blend(const FilterBlend& f, size_t i) {
-    const Lanes weights = load(f.weights + i);
-    to_rotated = load(f.rotated + i) - weights;
-    to_anchor = load(f.anchor + i) - weights;
-    blended = fma(all(f.beta), to_anchor, fma(all(f.alpha), to_rotated, weights));
-  }
-};
+inline Blend blend_at(const FilterBlend& f, size_t i) {
+  return {load(f.weights + i), load(f.rotated + i), load(f.anchor + i), f.alpha, f.beta};
+}
 
 void blend_filter(const FilterBlend& f, float* blended) {
-  for (size_t i = 0; i < f.count; i += kLanes) store(blended + i, Blend(f, i).blended);
+  for (size_t i = 0; i < f.count; i += kLanes) store(blended + i, blend_at(f, i).blended);
 }
 
 // The blend is recomputed: that takes less time than to read it from memory.
@@ -318,7 +302,7 @@ void blend_filter_backward(FilterBlendBackward* b) {
   Lanes of_alpha = all(0.0f);
   Lanes of_beta = all(0.0f);
   for (size_t i = 0; i < f.count; i += kLanes) {
-    const Blend blend(f, i);
+    const Blend blend = blend_at(f, i);
     const Lanes gradient = load(b->gradient + i) * slope.at(blend.blended);
     of_alpha = fma(gradient, blend.to_rotated, of_alpha);
     of_beta = fma(gradient, blend.to_anchor, of_beta);

@@ -12,6 +12,9 @@
 // Doubles (16 sums): no_doubles(), add(sums, x), sum_of(sums) by halves. store_rounded(p, x),
 // store_rounded(p, even, odd): to 16 bits, to the nearest integer, ties to even.
 
+#define BITFED_FORMULA inline
+#include "bitfed/nn/kernels/isa/formulas.h"
+
 // A tile of c in registers: all of its sums advance together.
 template <int kRows, int kVectors>
 inline void tile(const Product& p, size_t row, size_t column) {
@@ -190,25 +193,6 @@ void affine(const float* x, size_t rows, size_t columns, const float* factor, co
   if (activation == Activation::kHardtanh)
     return affine_as<Activation::kHardtanh>(x, rows, columns, factor, shift, out);
   affine_as<Activation::kNone>(x, rows, columns, factor, shift, out);
-}
-
-// e^x for x <= 0, to about one unit in the last place; below -87 as at -87. 2^n times a polynomial in the
-// rest, where n is rounded by adding and subtracting 1.5 * 2^23: that sum's low bits are n.
-inline Lanes exponential(Lanes x) {
-  x = larger(x, all(-87.0f));
-  const Lanes rounder = all(12582912.0f);
-  const Lanes shifted = fma(x, all(1.44269504f), rounder);
-  const Lanes n = shifted - rounder;
-  Lanes rest = fma(n, all(-0.693359375f), x);  // ln 2 in two parts, the first exact in few bits
-  rest = fma(n, all(2.12194440e-4f), rest);
-  Lanes sum = all(1.9875691e-4f);
-  sum = fma(sum, rest, all(1.3981999e-3f));
-  sum = fma(sum, rest, all(8.3334519e-3f));
-  sum = fma(sum, rest, all(4.1665795e-2f));
-  sum = fma(sum, rest, all(1.6666665e-1f));
-  sum = fma(sum, rest, all(5.0000001e-1f));
-  sum = fma(sum * rest, rest, rest) + all(1.0f);
-  return add_exponent(sum, shifted);
 }
 
 alignas(64) constexpr float kLaneIndexes[kLanes] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};

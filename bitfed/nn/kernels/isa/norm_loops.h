@@ -1,13 +1,5 @@
 // Batch norm, and functions that other loops share with it; a part of loops.h.
 
-template <Activation kActivation>
-inline Lanes activate(Lanes x) {
-  if constexpr (kActivation == Activation::kSign) return where_at_least(x, all(0.0f), all(1.0f), all(-1.0f));
-  if constexpr (kActivation == Activation::kRelu) return larger(x, all(0.0f));
-  if constexpr (kActivation == Activation::kHardtanh) return larger(smaller(x, all(1.0f)), all(-1.0f));
-  return x;
-}
-
 template <int kCount>
 struct Blocks {
   static constexpr int kBlocks = kCount;
@@ -178,24 +170,6 @@ inline void norm_forward_blocks(const NormForward& n, size_t column) {
 void norm_forward(const NormForward& n) {
   for_each_block(n.columns,
                  [&](auto blocks, size_t column) { norm_forward_blocks<blocks.kBlocks>(n, column); });
-}
-
-// In the backward pass a sign is a hardtanh.
-inline bool passes_within_one(Activation activation) {
-  return activation == Activation::kSign || activation == Activation::kHardtanh;
-}
-
-template <Activation kActivation>
-inline Lanes pass_gradient(Lanes gradient, Lanes before) {
-  const Lanes none = all(0.0f);
-  if constexpr (kActivation == Activation::kHardtanh)
-    return where_at_least(all(1.0f), larger(before, none - before), gradient, none);
-  if constexpr (kActivation == Activation::kRelu) return where_at_least(none, before, none, gradient);
-  return gradient;
-}
-
-inline Lanes magnitude(Lanes x) {
-  return larger(x, all(0.0f) - x);
 }
 
 // max(abs(value)), not a number if a value is not finite.

@@ -1,0 +1,271 @@
+#pragma once
+
+#include "bitfed/cuda/device.h"
+#include "bitfed/nn/kernels/kernels.h"
+
+// What a cohort's training step is made of: one launch or a few for all clients at once. Every function gives the bits
+// of the CPU's layer of the same name. Values of client g lie `step` floats behind those of client 0; a batch is
+// [image][row][column][channel] without borders, channels padded to kLanes but for a network's input.
+namespace bitfed::cuda {
+
+struct Cohort {
+  uint32_t clients;
+  uint32_t batch;          // images of a full batch
+  const uint32_t* images;  // of each client's batch in this step; 0: the client takes no step
+};
+
+// Images of a layer.
+struct Extent {
+  uint32_t height = 1;
+  uint32_t width = 1;
+  uint32_t channels = 1;
+
+  BITFED_HOST_DEVICE size_t pixels() const { return size_t{height} * width; }
+  BITFED_HOST_DEVICE size_t floats() const { return pixels() * channels; }
+};
+
+// A value per client: parameters and their gradients lie in one array per client.
+struct OfClient {
+  float* first = nullptr;
+  size_t step = 0;
+
+  BITFED_HOST_DEVICE float* at(size_t client) const { return first + client * step; }
+};
+
+// ------------------------------------------------------------------------------------------------ batch norm
+struct Norm {
+  Extent in;
+  Activation activation = Activation::kNone;
+  const float* x = nullptr;
+  float* out = nullptr;
+  const float* added = nullptr;  // a shortcut that is added behind the activation; the sum is clipped to the bounds
+  ClipBounds bounds{};
+  OfClient scale, shift, mean, variance;    // mean and variance: the running ones
+  OfClient scale_gradient, shift_gradient;  // of the parameters
+  float* partial = nullptr;                 // [client][run][2][channel]
+  float* batch = nullptr;                   // [client][6][channel]: mean, inverse deviation, and what the passes need
+};
+
+size_t norm_partial_floats(const Cohort& cohort, const Extent& in);
+size_t norm_batch_floats(const Cohort& cohort, const Extent& in);
+void norm_forward(const Cohort& cohort, const Norm& norm, const Stream& stream);
+// `gradient`: of out. x_gradient may be x or the gradient. `largest`: a word per client that becomes at least the bits
+// of the largest magnitude; null: not wanted.
+void norm_backward(const Cohort& cohort, const Norm& norm, const float* gradient, float* x_gradient, uint32_t* largest,
+                   const Stream& stream);
+
+// Batch norm, activation and a 2 x 2 max pool.
+struct PooledNorm {
+  Norm norm;  // its `out` has half the height and width
+  float* chosen = nullptr;
+
+  BITFED_HOST_DEVICE Extent out() const { return {norm.in.height / 2, norm.in.width / 2, norm.in.channels}; }
+};
+
+void pooled_norm_forward(const Cohort& cohort, const PooledNorm& norm, const Stream& stream);
+// x_gradient: null if it is not wanted.
+void pooled_norm_backward(const Cohort& cohort, const PooledNorm& norm, const float* gradient, float* x_gradient,
+                          const Stream& stream);
+
+// ------------------------------------------------------------------------------------------------ signs
+struct Signs {
+  Extent in;
+  const float* x = nullptr;
+  int8_t* signs = nullptr;
+  float* means = nullptr;  // [client][image][4]: mean, inverse deviation, and two means of the backward pass
+  bool running = false;    // about the mean of the batch, not of each image
+  OfClient running_mean;
+};
+
+void signs_forward(const Cohort& cohort, const Signs& signs, const Stream& stream);
+// other: null, or is added to x_gradient, which it may be.
+void signs_backward(const Cohort& cohort, const Signs& signs, const float* gradient, const float* other,
+                    float* x_gradient, const Stream& stream);
+
+// ------------------------------------------------------------------------------------------------ convolutions
+struct Kernel {
+  uint32_t side = 3;
+  uint32_t stride = 1;
+  uint32_t padding = 1;
+
+  BITFED_HOST_DEVICE uint32_t taps() const { return side * side; }
+};
+
+// Of real inputs and weights [tap][input channel][filter].
+struct RealConvolution {
+  Kernel kernel;
+  Extent in, out;
+  const float* x = nullptr;
+  float* y = nullptr;
+  OfClient weights, gradient;
+};
+
+void real_convolution_forward(const Cohort& cohort, const RealConvolution& convolution, const Stream& stream);
+// From the gradient of y to that of the weights; and to that of x, to which it adds if `adds`.
+void real_convolution_weights(const Cohort& cohort, const RealConvolution& convolution, const float* gradient,
+                              const Stream& stream);
+void real_convolution_input(const Cohort& cohort, const RealConvolution& convolution, const float* gradient, bool adds,
+                            float* x_gradient, const Stream& stream);
+
+// Of signs with signs, on the tensor cores.
+struct SignConvolution {
+  Kernel kernel;
+  Extent in, out;
+  const int8_t* x = nullptr;
+  float* y = nullptr;
+  const int8_t* weights = nullptr;  // [client][filter][tap][input channel]
+  int8_t* transposed = nullptr;     // [client][input channel][tap][filter], the taps by phase, each phase's last first
+  int8_t* high = nullptr;           // gradients of y in fixed point, 256 * high + low
+  uint8_t* low = nullptr;
+  float* factor = nullptr;      // [client]: of the fixed point; 0 or not a number where there is nothing to multiply
+  uint32_t* largest = nullptr;  // [client]: the bits of the largest gradient of y
+  int32_t* sums = nullptr;      // [client][filter][tap][input channel]: of the weights' gradients
+};
+
+void sign_convolution_forward(const Cohort& cohort, const SignConvolution& convolution, const Stream& stream);
+// The largest magnitude of the gradient, where the layer behind has not said it.
+void sign_convolution_largest(const Cohort& cohort, const SignConvolution& convolution, const float* gradient,
+                              const Stream& stream);
+// Needs `largest`; leaves the weights' gradients in `sums`. x_gradient: null if it is not wanted.
+void sign_convolution_backward(const Cohort& cohort, const SignConvolution& convolution, const float* gradient,
+                               bool adds, float* x_gradient, const Stream& stream);
+
+// ------------------------------------------------------------------------------------------------ rotated weights
+struct FilterMatrix {  // a filter as a matrix, see FilterShape and Filters
+  uint32_t rows, columns, stride;
+
+  BITFED_HOST_DEVICE uint32_t floats() const { return rows * stride; }
+};
+
+struct Rotated {
+  uint32_t filters = 0;
+  uint32_t inputs = 0;
+  uint32_t weights_stride = 0;  // of a filter in `weights`
+  FilterMatrix shape{};
+  uint32_t r1_stride = 0;  // of a row
+  bool lambda = false;
+  bool beta = false;
+  bool rotates = true;
+  bool orthogonal = false;  // R becomes orthogonal where the anchor is set
+  OfClient weights, theta, lambdas, gamma, r1, r2;
+  OfClient weights_gradient, theta_gradient, lambda_gradient, gamma_gradient;
+  const Surrogate* surrogates = nullptr;  // [client]
+  // [client][filter][matrix]
+  float* anchor = nullptr;
+  float* anchor_standard = nullptr;
+  float* standard = nullptr;
+  float* rotated = nullptr;
+  float* halfway = nullptr;  // where shared memory is too small: two matrices per filter
+  float* inverse = nullptr;  // [client][filter]: 1 / standard deviation
+  float* alphas = nullptr;   // [client][filter]: |sin theta|
+  float* pulls = nullptr;    // [client][filter][2]: the gradients of beta and lambda
+  int8_t* signs = nullptr;   // [client][filter][input]
+  OfClient sign_weights;     // instead: [input][filter] as floats, `sign_stride` apart
+  uint32_t sign_stride = 0;
+  // The gradient of the signs: sums / factor, or floats laid out as sign_weights.
+  const int32_t* sums = nullptr;
+  const float* factor = nullptr;
+  const uint32_t* largest = nullptr;
+  OfClient sign_gradient;
+};
+
+// Whether the kernels have shared memory enough for a filter; if not, `halfway` is needed.
+bool rotated_fits(const FilterMatrix& shape);
+// Clients by the bits of `mask`.
+void rotated_set_anchor(const Cohort& cohort, const Rotated& rotated, uint64_t mask, const Stream& stream);
+void rotated_fuse(const Cohort& cohort, const Rotated& rotated, uint64_t mask, const Stream& stream);
+void rotated_forward(const Cohort& cohort, const Rotated& rotated, const Stream& stream);
+void rotated_backward(const Cohort& cohort, const Rotated& rotated, const Stream& stream);
+
+// RotationSearch for one layer; see search.cu.
+struct Search {
+  Rotated layer;
+  uint32_t run = 0;                 // filters that are summed as integers
+  int16_t* weights = nullptr;       // [client][filter][matrix]
+  int16_t* halfway = nullptr;       // likewise
+  int8_t* signs = nullptr;          // likewise
+  float* weight_factors = nullptr;  // [client][filter]
+  uint32_t* longest = nullptr;      // [client][2]: bits of the longest column and filter
+  float* partial = nullptr;         // [client][run][the larger of R1 and R2]
+  float* scratch = nullptr;         // [client][scratch_step], where shared memory is too small
+  size_t scratch_step = 0;          // floats
+
+  BITFED_HOST_DEVICE uint32_t runs() const { return (layer.filters + run - 1) / run; }
+};
+
+// For all layers at once: `searches` lies on the device, `count` of them.
+struct SearchPlan {
+  const Search* searches = nullptr;
+  uint32_t count = 0;
+  uint32_t max_runs = 0;
+  uint32_t max_filters = 0;
+  size_t run_shared = 0;  // bytes of shared memory
+  size_t polar_shared = 0;
+};
+
+Search make_search(const Rotated& layer);  // without its memory
+SearchPlan plan_search(const std::vector<Search>& searches);
+void make_rotations_orthogonal(const Cohort& cohort, const SearchPlan& plan, uint64_t mask, const Stream& stream);
+void search_rotations(const Cohort& cohort, const SearchPlan& plan, uint32_t iterations, uint64_t mask,
+                      const Stream& stream);
+
+// ------------------------------------------------------------------------------------------------ other layers
+struct Pool {
+  Extent in, out;
+  uint32_t window_height = 2;
+  uint32_t window_width = 2;
+};
+
+void load_images(const Cohort& cohort, const Extent& image, uint32_t stored_channels, const uint8_t* pixels,
+                 const float* inputs_of_pixels, float* x, const Stream& stream);
+void max_pool_forward(const Cohort& cohort, const Pool& pool, const float* x, float* y, uint16_t* chosen,
+                      const Stream& stream);
+void max_pool_backward(const Cohort& cohort, const Pool& pool, const float* gradient, const uint16_t* chosen,
+                       float* x_gradient, const Stream& stream);
+void average_pool_forward(const Cohort& cohort, const Pool& pool, const float* x, float* y, const Stream& stream);
+void average_pool_backward(const Cohort& cohort, const Pool& pool, const float* gradient, float* x_gradient,
+                           const Stream& stream);
+// y = activation(x + bias), a bias per channel or none.
+void activation_forward(const Cohort& cohort, const Extent& extent, Activation activation, const float* x,
+                        const OfClient& bias, float* y, const Stream& stream);
+// By the output; `to` may be the gradient.
+void activation_backward(const Cohort& cohort, const Extent& extent, ClipBounds bounds, const float* y,
+                         const float* gradient, float* to, const Stream& stream);
+void bias_backward(const Cohort& cohort, const Extent& extent, const float* gradient, float* image_sums,
+                   const OfClient& bias_gradient, const Stream& stream);
+void multiply_values(const Cohort& cohort, const Extent& extent, const float* x, const float* mask, float* y,
+                     const Stream& stream);
+void add_clipped(const Cohort& cohort, const Extent& extent, const float* a, const float* b, ClipBounds bounds,
+                 float* out, const Stream& stream);
+
+struct Dense {
+  uint32_t inputs = 0;
+  uint32_t units = 0;
+  const float* x = nullptr;
+  float* y = nullptr;  // padded units
+  OfClient weights, bias, gradient, bias_gradient;
+  bool has_bias = false;
+};
+
+void dense_forward(const Cohort& cohort, const Dense& dense, const Stream& stream);
+void dense_backward(const Cohort& cohort, const Dense& dense, const float* gradient, float* x_gradient,
+                    const Stream& stream);
+
+// Softmax and cross-entropy. `diverged` of a client becomes 1 where a loss is not finite.
+void softmax_loss(const Cohort& cohort, uint32_t columns, uint32_t classes, const float* logits,
+                  const uint16_t* labels, float* gradient, uint32_t* diverged, const Stream& stream);
+
+struct ClientDescent {
+  float rate = 0;
+  float momentum = 0;
+  float decay = 0;
+  uint32_t steps = 0;  // 0: the client's parameters stay
+};
+
+// Of sixteen neighbouring parameters, whether they are learned, and decay.
+enum ParameterFlags : uint8_t { kLearned = 1, kDecays = 2 };
+
+void descend(uint32_t clients, size_t floats, const uint8_t* flags, const ClientDescent* descents, float* parameters,
+             const float* gradient, float* velocity, const Stream& stream);
+
+}  // namespace bitfed::cuda

@@ -1,0 +1,103 @@
+#pragma once
+
+#include "bitfed/cuda/device.h"
+#include "bitfed/nn/kernels/kernels.h"
+
+// The operations of nn/kernels/isa/loops.h for one value, and with them the formulas that the CPU uses.
+namespace bitfed::cuda {
+
+#define BITFED_FORMULA __device__ __forceinline__
+
+struct Lanes {
+  float v;
+};
+
+BITFED_FORMULA Lanes all(float value) {
+  return {value};
+}
+BITFED_FORMULA Lanes operator+(Lanes a, Lanes b) {
+  return {a.v + b.v};
+}
+BITFED_FORMULA Lanes operator-(Lanes a, Lanes b) {
+  return {a.v - b.v};
+}
+BITFED_FORMULA Lanes operator*(Lanes a, Lanes b) {
+  return {a.v * b.v};
+}
+BITFED_FORMULA Lanes operator/(Lanes a, Lanes b) {
+  return {a.v / b.v};
+}
+BITFED_FORMULA Lanes fma(Lanes a, Lanes b, Lanes c) {
+  return {__fmaf_rn(a.v, b.v, c.v)};
+}
+BITFED_FORMULA Lanes larger(Lanes a, Lanes b) {
+  return a.v > b.v ? a : b;
+}
+BITFED_FORMULA Lanes smaller(Lanes a, Lanes b) {
+  return a.v < b.v ? a : b;
+}
+BITFED_FORMULA Lanes where_at_least(Lanes a, Lanes b, Lanes x, Lanes y) {
+  return a.v >= b.v ? x : y;
+}
+BITFED_FORMULA Lanes add_exponent(Lanes x, Lanes shifted) {
+  return {__uint_as_float(__float_as_uint(x.v) + (__float_as_uint(shifted.v) << 23))};
+}
+
+#include "bitfed/nn/kernels/isa/formulas.h"
+
+// By an activation that is known at run time.
+BITFED_FORMULA float activate(Activation activation, float x) {
+  if (activation == Activation::kRelu) return activate<Activation::kRelu>(all(x)).v;
+  if (activation == Activation::kHardtanh) return activate<Activation::kHardtanh>(all(x)).v;
+  return x;
+}
+BITFED_FORMULA float pass_gradient(Activation activation, float gradient, float before) {
+  if (activation == Activation::kRelu) return pass_gradient<Activation::kRelu>(all(gradient), all(before)).v;
+  if (activation == Activation::kHardtanh) return pass_gradient<Activation::kHardtanh>(all(gradient), all(before)).v;
+  return gradient;
+}
+
+// The sum of sixteen values by halves, in place; plain code, for the one thread that holds them.
+template <typename Number>
+BITFED_FORMULA Number sum_by_halves(Number* values) {
+  for (int half = 8; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) values[i] = values[i] + values[i + half];
+  }
+  return values[0];
+}
+
+// The same among sixteen neighbouring threads, through shared memory; `lane` is the thread's place among them. All
+// threads of the block must come here.
+template <typename Number>
+BITFED_FORMULA Number sum_of_lanes(Number value, Number* sixteen, unsigned lane) {
+  for (unsigned half = 8; half > 0; half /= 2) {
+    __syncthreads();
+    sixteen[lane] = value;
+    __syncthreads();
+    if (lane < half) value = value + sixteen[lane + half];
+  }
+  __syncthreads();
+  if (lane == 0) sixteen[0] = value;
+  __syncthreads();
+  return sixteen[0];
+}
+
+// Puts max(abs(value)) over the block's threads into *largest, as the bits of a float; values that are not finite
+// count as more than all others. All threads of the block must come here.
+BITFED_FORMULA void take_largest(float value, unsigned* shared, unsigned* largest) {
+  shared[threadIdx.x] = __float_as_uint(value) & 0x7fffffffu;
+  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half && shared[threadIdx.x + half] > shared[threadIdx.x])
+      shared[threadIdx.x] = shared[threadIdx.x + half];
+  }
+  if (threadIdx.x == 0 && shared[0] > 0) atomicMax(largest, shared[0]);
+  __syncthreads();
+}
+
+// What largest_magnitude() of the CPU returns for such bits: not a number if a value was not finite.
+BITFED_FORMULA float largest_found(unsigned bits) {
+  return bits >= 0x7f800000u ? __uint_as_float(0x7fc00000u) : __uint_as_float(bits);
+}
+
+}  // namespace bitfed::cuda

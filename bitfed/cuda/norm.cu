@@ -1,0 +1,420 @@
+// Batch norm. A thread sums a run of 256 rows of one channel, as the CPU does, and then the runs in sequence.
+
+#include "bitfed/cuda/kernels.h"
+#include "bitfed/cuda/lanes.h"
+
+namespace bitfed::cuda {
+namespace {
+
+constexpr uint32_t kRun = 256;
+constexpr unsigned kThreads = 256;
+constexpr uint32_t kPerThread = 8;  // values of an elementwise pass
+constexpr float kEpsilon = 1e-5f;
+constexpr float kMomentum = 0.1f;
+
+// Rows of Norm::batch.
+enum BatchRow { kMean, kInverse, kFactor, kOffset, kSum, kAlong, kBatchRows };
+
+BITFED_HOST_DEVICE uint32_t runs_of(size_t rows) {
+  return static_cast<uint32_t>((rows + kRun - 1) / kRun);
+}
+
+// The CPU takes one pass for large inputs and two for small ones; a pool always one.
+BITFED_FORMULA bool takes_one_pass(size_t rows, uint32_t channels, bool pooled) {
+  return pooled || rows * channels * sizeof(float) >= kStreamedBytes;
+}
+
+BITFED_FORMULA float* batch_row(const Norm& n, uint32_t client, BatchRow row) {
+  return n.batch + (size_t{client} * kBatchRows + row) * n.in.channels;
+}
+
+// Sums of a client's runs begin here: [run][2][channel].
+BITFED_FORMULA float* partial_of(const Cohort& cohort, const Norm& n, uint32_t client) {
+  return n.partial + size_t{client} * runs_of(cohort.batch * n.in.pixels()) * 2 * n.in.channels;
+}
+
+// Adds the runs' sums in sequence; blocks of loads hide their latency, and a sum does not change by adding 0.
+BITFED_FORMULA float add_runs(const float* partial, uint32_t runs, uint32_t channels) {
+  float sum = 0;
+  for (uint32_t first = 0; first < runs; first += 16) {
+    float block[16];
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) block[i] = first + i < runs ? partial[size_t{first + i} * 2 * channels] : 0;
+#pragma unroll
+    for (uint32_t i = 0; i < 16; ++i) sum = sum + block[i];
+  }
+  return sum;
+}
+
+struct RunPlace {
+  uint32_t client, run, channel;
+  size_t rows, first, last;  // last: behind the run
+  bool inside;
+};
+
+BITFED_FORMULA RunPlace run_place(const Cohort& cohort, const Norm& n) {
+  RunPlace place;
+  place.client = blockIdx.y;
+  const size_t id = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  place.channel = static_cast<uint32_t>(id % n.in.channels);
+  place.run = static_cast<uint32_t>(id / n.in.channels);
+  place.rows = cohort.images[place.client] * n.in.pixels();
+  place.first = size_t{place.run} * kRun;
+  place.last = place.first + kRun < place.rows ? place.first + kRun : place.rows;
+  place.inside = place.first < place.rows;
+  return place;
+}
+
+__global__ void norm_sums(Cohort cohort, Norm n, bool pooled) {
+  const RunPlace p = run_place(cohort, n);
+  if (!p.inside) return;
+  const float* x = n.x + p.client * cohort.batch * n.in.floats() + p.channel;
+  float* to = partial_of(cohort, n, p.client) + size_t{p.run} * 2 * n.in.channels + p.channel;
+  float sum = 0;
+  if (!takes_one_pass(p.rows, n.in.channels, pooled)) {
+#pragma unroll 8
+    for (size_t r = p.first; r < p.last; ++r) sum = sum + x[r * n.in.channels];
+    to[0] = sum;
+    return;
+  }
+  const float pivot = x[0];
+  float squares = 0;
+#pragma unroll 8
+  for (size_t r = p.first; r < p.last; ++r) {
+    const float difference = x[r * n.in.channels] - pivot;
+    sum = sum + difference;
+    squares = __fmaf_rn(difference, difference, squares);
+  }
+  to[0] = sum;
+  to[n.in.channels] = squares;
+}
+
+__global__ void norm_squares(Cohort cohort, Norm n) {
+  const RunPlace p = run_place(cohort, n);
+  if (!p.inside || takes_one_pass(p.rows, n.in.channels, false)) return;
+  const float* x = n.x + p.client * cohort.batch * n.in.floats() + p.channel;
+  float* partial = partial_of(cohort, n, p.client) + p.channel;
+  const float mean = add_runs(partial, runs_of(p.rows), n.in.channels) / static_cast<float>(p.rows);
+  float squares = 0;
+#pragma unroll 8
+  for (size_t r = p.first; r < p.last; ++r) {
+    const float difference = x[r * n.in.channels] - mean;
+    squares = __fmaf_rn(difference, difference, squares);
+  }
+  partial[(size_t{p.run} * 2 + 1) * n.in.channels] = squares;
+}
+
+// Mean and variance of the batch, the running ones, and what a pool needs.
+__global__ void norm_statistics(Cohort cohort, Norm n, bool pooled) {
+  const uint32_t client = blockIdx.y;
+  const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
+  const size_t rows = cohort.images[client] * n.in.pixels();
+  if (rows == 0 || c >= n.in.channels) return;
+  const float* partial = partial_of(cohort, n, client) + c;
+  const float count = static_cast<float>(rows);
+  const float sum = add_runs(partial, runs_of(rows), n.in.channels);
+  const float squares = add_runs(partial + n.in.channels, runs_of(rows), n.in.channels);
+  float mean = sum / count;
+  float variance = squares / count;
+  if (takes_one_pass(rows, n.in.channels, pooled)) {
+    const float away = mean;
+    mean = n.x[client * cohort.batch * n.in.floats() + c] + away;
+    variance = larger(all(variance - away * away), all(0.0f)).v;
+  }
+  const float inverse = 1.0f / sqrtf(variance + kEpsilon);
+  const float factor = n.scale.at(client)[c] * inverse;
+  batch_row(n, client, kMean)[c] = mean;
+  batch_row(n, client, kInverse)[c] = inverse;
+  batch_row(n, client, kFactor)[c] = factor;
+  batch_row(n, client, kOffset)[c] = n.shift.at(client)[c] - mean * factor;
+  if (rows < 2) return;
+  const float unbiased = static_cast<float>(rows) / static_cast<float>(rows - 1);
+  float& running_mean = n.mean.at(client)[c];
+  float& running_variance = n.variance.at(client)[c];
+  running_mean = (1 - kMomentum) * running_mean + kMomentum * mean;
+  running_variance = (1 - kMomentum) * running_variance + kMomentum * (unbiased * variance);
+}
+
+__global__ void norm_apply(Cohort cohort, Norm n) {
+  const uint32_t client = blockIdx.y;
+  const size_t count = cohort.images[client] * n.in.floats();
+  const size_t base = client * cohort.batch * n.in.floats();
+  const float* means = batch_row(n, client, kMean);
+  const float* inverses = batch_row(n, client, kInverse);
+  const float* scales = n.scale.at(client);
+  const float* shifts = n.shift.at(client);
+  const size_t first = size_t{blockIdx.x} * kThreads * kPerThread + threadIdx.x;
+#pragma unroll
+  for (uint32_t i = 0; i < kPerThread; ++i) {
+    const size_t at = first + i * kThreads;
+    if (at >= count) return;
+    const uint32_t c = static_cast<uint32_t>(at % n.in.channels);
+    const float normal = (n.x[base + at] - means[c]) * inverses[c];
+    Lanes value = all(activate(n.activation, __fmaf_rn(normal, scales[c], shifts[c])));
+    if (n.added != nullptr)
+      value = smaller(all(n.bounds.max), larger(all(n.bounds.min), value + all(n.added[base + at])));
+    n.out[base + at] = value.v;
+  }
+}
+
+__global__ void norm_backward_sums(Cohort cohort, Norm n, const float* gradients) {
+  const RunPlace p = run_place(cohort, n);
+  if (!p.inside) return;
+  const size_t base = p.client * cohort.batch * n.in.floats() + p.channel;
+  const float mean = batch_row(n, p.client, kMean)[p.channel];
+  const float inverse = batch_row(n, p.client, kInverse)[p.channel];
+  const float scale = n.scale.at(p.client)[p.channel];
+  const float shift = n.shift.at(p.client)[p.channel];
+  float sum = 0;
+  float along = 0;
+#pragma unroll 8
+  for (size_t r = p.first; r < p.last; ++r) {
+    const float normal = (n.x[base + r * n.in.channels] - mean) * inverse;
+    const float gradient =
+        pass_gradient(n.activation, gradients[base + r * n.in.channels], __fmaf_rn(normal, scale, shift));
+    sum = sum + gradient;
+    along = __fmaf_rn(gradient, normal, along);
+  }
+  float* to = partial_of(cohort, n, p.client) + size_t{p.run} * 2 * n.in.channels + p.channel;
+  to[0] = sum;
+  to[n.in.channels] = along;
+}
+
+__global__ void norm_backward_statistics(Cohort cohort, Norm n) {
+  const uint32_t client = blockIdx.y;
+  const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
+  const size_t rows = cohort.images[client] * n.in.pixels();
+  if (rows == 0 || c >= n.in.channels) return;
+  const float* partial = partial_of(cohort, n, client) + c;
+  const float count = static_cast<float>(rows);
+  const float sum = add_runs(partial, runs_of(rows), n.in.channels);
+  const float along = add_runs(partial + n.in.channels, runs_of(rows), n.in.channels);
+  n.shift_gradient.at(client)[c] = sum;
+  n.scale_gradient.at(client)[c] = along;
+  batch_row(n, client, kSum)[c] = sum / count;
+  batch_row(n, client, kAlong)[c] = 0.0f - along / count;
+  batch_row(n, client, kFactor)[c] = batch_row(n, client, kInverse)[c] * n.scale.at(client)[c];
+}
+
+__global__ void norm_backward_apply(Cohort cohort, Norm n, const float* gradients, float* x_gradients,
+                                    uint32_t* largest) {
+  const uint32_t client = blockIdx.y;
+  const size_t count = cohort.images[client] * n.in.floats();
+  const size_t base = client * cohort.batch * n.in.floats();
+  const float* means = batch_row(n, client, kMean);
+  const float* inverses = batch_row(n, client, kInverse);
+  const float* sums = batch_row(n, client, kSum);
+  const float* alongs = batch_row(n, client, kAlong);
+  const float* factors = batch_row(n, client, kFactor);
+  const float* scales = n.scale.at(client);
+  const float* shifts = n.shift.at(client);
+  const size_t first = size_t{blockIdx.x} * kThreads * kPerThread + threadIdx.x;
+  float found = 0;
+#pragma unroll
+  for (uint32_t i = 0; i < kPerThread; ++i) {
+    const size_t at = first + i * kThreads;
+    if (at >= count) break;
+    const uint32_t c = static_cast<uint32_t>(at % n.in.channels);
+    const float normal = (n.x[base + at] - means[c]) * inverses[c];
+    const float passed =
+        pass_gradient(n.activation, gradients[base + at], __fmaf_rn(normal, scales[c], shifts[c]));
+    const float gradient = __fmaf_rn(alongs[c], normal, passed - sums[c]) * factors[c];
+    x_gradients[base + at] = gradient;
+    if ((__float_as_uint(gradient) & 0x7fffffffu) > __float_as_uint(found))
+      found = __uint_as_float(__float_as_uint(gradient) & 0x7fffffffu);
+  }
+  BITFED_SHARED(unsigned, shared);
+  if (largest != nullptr) take_largest(found, shared, largest + client);
+}
+
+// A window's pixels toward the larger x * factor.
+struct Window {
+  float toward, a, b, c, d;
+
+  BITFED_FORMULA Window(const float* x, size_t upper, size_t row, uint32_t channels, float factor)
+      : toward(where_at_least(all(factor), all(0.0f), all(1.0f), all(-1.0f)).v),
+        a(x[upper] * toward),
+        b(x[upper + channels] * toward),
+        c(x[upper + row] * toward),
+        d(x[upper + row + channels] * toward) {}
+  BITFED_FORMULA float largest() const { return larger(larger(all(a), all(b)), larger(all(c), all(d))).v; }
+};
+
+struct WindowPlace {
+  uint32_t client, channel;
+  size_t at;     // in a pooled image batch of the client
+  size_t upper;  // of the window's first pixel
+  bool inside;
+};
+
+BITFED_FORMULA WindowPlace window_place(const Cohort& cohort, const PooledNorm& p) {
+  WindowPlace place;
+  const Extent out = p.out();
+  place.client = blockIdx.y;
+  place.at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  place.inside = place.at < cohort.images[place.client] * out.floats();
+  place.channel = static_cast<uint32_t>(place.at % out.channels);
+  const size_t pixel = place.at / out.channels;
+  const size_t x = pixel % out.width;
+  const size_t y = pixel / out.width % out.height;
+  const size_t image = pixel / out.pixels();
+  place.upper = ((image * p.norm.in.height + 2 * y) * p.norm.in.width + 2 * x) * out.channels + place.channel;
+  return place;
+}
+
+__global__ void pool_apply(Cohort cohort, PooledNorm p) {
+  const WindowPlace w = window_place(cohort, p);
+  if (!w.inside) return;
+  const Norm& n = p.norm;
+  const float factor = batch_row(n, w.client, kFactor)[w.channel];
+  const float* x = n.x + w.client * cohort.batch * n.in.floats();
+  const Window window(x, w.upper, n.in.width * n.in.channels, n.in.channels, factor);
+  const float chosen = window.largest() * window.toward;
+  const size_t at = w.client * cohort.batch * p.out().floats() + w.at;
+  n.out[at] = activate(n.activation, chosen * factor + batch_row(n, w.client, kOffset)[w.channel]);
+  p.chosen[at] = chosen;
+}
+
+// Sums over an image's windows.
+__global__ void pool_image_sums(Cohort cohort, PooledNorm p, const float* gradients) {
+  const Norm& n = p.norm;
+  const uint32_t client = blockIdx.y;
+  const size_t id = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const uint32_t c = static_cast<uint32_t>(id % n.in.channels);
+  const size_t image = id / n.in.channels;
+  if (image >= cohort.images[client]) return;
+  const float factor = batch_row(n, client, kFactor)[c];
+  const float offset = batch_row(n, client, kOffset)[c];
+  const float mean = batch_row(n, client, kMean)[c];
+  const float inverse = batch_row(n, client, kInverse)[c];
+  const size_t windows = p.out().pixels();
+  const size_t base = (client * cohort.batch + image) * p.out().floats() + c;
+  float sum = 0;
+  float along = 0;
+  for (size_t i = 0; i < windows; ++i) {
+    const float chosen = p.chosen[base + i * n.in.channels];
+    const float gradient =
+        pass_gradient(n.activation, gradients[base + i * n.in.channels], chosen * factor + offset);
+    sum = sum + gradient;
+    along = __fmaf_rn(gradient, (chosen - mean) * inverse, along);
+  }
+  float* to = n.partial + (client * size_t{cohort.batch} + image) * 2 * n.in.channels + c;
+  to[0] = sum;
+  to[n.in.channels] = along;
+}
+
+__global__ void pool_statistics(Cohort cohort, PooledNorm p) {
+  const Norm& n = p.norm;
+  const uint32_t client = blockIdx.y;
+  const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t images = cohort.images[client];
+  if (images == 0 || c >= n.in.channels) return;
+  const float* partial = n.partial + client * size_t{cohort.batch} * 2 * n.in.channels + c;
+  const float sum = add_runs(partial, images, n.in.channels);
+  const float along = add_runs(partial + n.in.channels, images, n.in.channels);
+  n.shift_gradient.at(client)[c] = sum;
+  n.scale_gradient.at(client)[c] = along;
+  const float rows = static_cast<float>(images * n.in.pixels());
+  const float factor = batch_row(n, client, kFactor)[c];
+  const float slope = -factor * batch_row(n, client, kInverse)[c] * (along / rows);
+  batch_row(n, client, kSum)[c] = slope;
+  batch_row(n, client, kAlong)[c] = -slope * batch_row(n, client, kMean)[c] - factor * (sum / rows);
+}
+
+// A thread per pixel of x: it looks at its window, if it is in one.
+__global__ void pool_backward_apply(Cohort cohort, PooledNorm p, const float* gradients, float* x_gradients) {
+  const Norm& n = p.norm;
+  const Extent out = p.out();
+  const uint32_t client = blockIdx.y;
+  const size_t at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (at >= cohort.images[client] * n.in.floats()) return;
+  const uint32_t c = static_cast<uint32_t>(at % n.in.channels);
+  const size_t pixel = at / n.in.channels;
+  const size_t column = pixel % n.in.width;
+  const size_t row = pixel / n.in.width % n.in.height;
+  const size_t image = pixel / n.in.pixels();
+  const float* x = n.x + client * cohort.batch * n.in.floats();
+  const float whole =
+      __fmaf_rn(x[at], batch_row(n, client, kSum)[c], batch_row(n, client, kAlong)[c]);
+  float* to = x_gradients + client * cohort.batch * n.in.floats() + at;
+  if (row / 2 >= out.height || column / 2 >= out.width) {
+    *to = whole;
+    return;
+  }
+  const float factor = batch_row(n, client, kFactor)[c];
+  const size_t line = n.in.width * n.in.channels;
+  const size_t upper = ((image * n.in.height + row / 2 * 2) * n.in.width + column / 2 * 2) * n.in.channels + c;
+  const Window window(x, upper, line, n.in.channels, factor);
+  const float largest = window.largest();
+  const float before = largest * window.toward * factor + batch_row(n, client, kOffset)[c];
+  const size_t of_window =
+      (client * cohort.batch + image) * out.floats() + (row / 2 * out.width + column / 2) * out.channels + c;
+  const float rest = pass_gradient(n.activation, gradients[of_window], before) * factor;
+  // The first of equal ones gets it.
+  const unsigned own = static_cast<unsigned>(row % 2 * 2 + column % 2);
+  const float pixels[4] = {window.a, window.b, window.c, window.d};
+  bool taken = false;
+  for (unsigned i = 0; i < own; ++i) taken = taken || pixels[i] >= largest;
+  *to = whole + (!taken && pixels[own] >= largest ? rest : 0.0f);
+}
+
+Blocks run_blocks(const Cohort& cohort, const Extent& in) {
+  const size_t threads = size_t{runs_of(cohort.batch * in.pixels())} * in.channels;
+  return {(threads + kThreads - 1) / kThreads, cohort.clients};
+}
+
+Blocks value_blocks(const Cohort& cohort, size_t values, size_t per_block) {
+  return {(cohort.batch * values + per_block - 1) / per_block, cohort.clients};
+}
+
+Blocks channel_blocks(const Cohort& cohort, const Extent& in) {
+  return {(in.channels + 63) / 64, cohort.clients};
+}
+
+bool some_take_two_passes(const Extent& in) {
+  return in.floats() * sizeof(float) < kStreamedBytes;  // a batch of one image
+}
+
+}  // namespace
+
+size_t norm_partial_floats(const Cohort& cohort, const Extent& in) {
+  const size_t runs = runs_of(cohort.batch * in.pixels());
+  return cohort.clients * (runs > cohort.batch ? runs : cohort.batch) * 2 * in.channels;
+}
+
+size_t norm_batch_floats(const Cohort& cohort, const Extent& in) {
+  return size_t{cohort.clients} * kBatchRows * in.channels;
+}
+
+void norm_forward(const Cohort& cohort, const Norm& n, const Stream& stream) {
+  launch(norm_sums, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n, false);
+  if (some_take_two_passes(n.in)) launch(norm_squares, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n);
+  launch(norm_statistics, channel_blocks(cohort, n.in), 64, 0, stream, cohort, n, false);
+  launch(norm_apply, value_blocks(cohort, n.in.floats(), kThreads * kPerThread), kThreads, 0, stream, cohort, n);
+}
+
+void norm_backward(const Cohort& cohort, const Norm& n, const float* gradient, float* x_gradient, uint32_t* largest,
+                   const Stream& stream) {
+  launch(norm_backward_sums, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n, gradient);
+  launch(norm_backward_statistics, channel_blocks(cohort, n.in), 64, 0, stream, cohort, n);
+  launch(norm_backward_apply, value_blocks(cohort, n.in.floats(), kThreads * kPerThread), kThreads,
+         kThreads * sizeof(unsigned), stream, cohort, n, gradient, x_gradient, largest);
+}
+
+void pooled_norm_forward(const Cohort& cohort, const PooledNorm& p, const Stream& stream) {
+  launch(norm_sums, run_blocks(cohort, p.norm.in), kThreads, 0, stream, cohort, p.norm, true);
+  launch(norm_statistics, channel_blocks(cohort, p.norm.in), 64, 0, stream, cohort, p.norm, true);
+  launch(pool_apply, value_blocks(cohort, p.out().floats(), kThreads), kThreads, 0, stream, cohort, p);
+}
+
+void pooled_norm_backward(const Cohort& cohort, const PooledNorm& p, const float* gradient, float* x_gradient,
+                          const Stream& stream) {
+  launch(pool_image_sums, value_blocks(cohort, p.norm.in.channels, kThreads), kThreads, 0, stream, cohort, p,
+         gradient);
+  launch(pool_statistics, channel_blocks(cohort, p.norm.in), 64, 0, stream, cohort, p);
+  if (x_gradient == nullptr) return;
+  launch(pool_backward_apply, value_blocks(cohort, p.norm.in.floats(), kThreads), kThreads, 0, stream, cohort, p,
+         gradient, x_gradient);
+}
+
+}  // namespace bitfed::cuda

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "bitfed/zoo/network/trainer.h"
+
+namespace bitfed::cli {
+
+void add_device_option(CLI::App* command, std::string* device);
+
+// The trainers of a device by its name, cpu, cuda, cuda:N or auto; null for the CPU.
+std::shared_ptr<const Trainers> open_device(const std::string& name);
+
+}  // namespace bitfed::cli
