@@ -1,6 +1,8 @@
 // A federation's worth of devices in one process, for the server's sake: connects as so many clients, and
 // answers every round with the update that it was given, which one real client made. No training, no state.
-//   federation_load HOST:PORT CLIENTS UPDATE.safetensors   (plaintext, so loopback)
+//   federation_load HOST:PORT CLIENTS UPDATE.safetensors [CERTS]
+// CERTS is a folder of `bitfed certs`: over mutual TLS, each device with a certificate of its own. Without it
+// plaintext, so loopback.
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -14,9 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "benchmarks/load_certificates.h"
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/rpc/protocol.h"
+#include "bitfed/rpc/security/credentials.h"
 #include "bitfed_v1.grpc.pb.h"
 
 namespace {
@@ -122,14 +126,24 @@ class Device : public grpc::ClientBidiReactor<FromClient, FromServer> {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    fmt::print(stderr, "usage: federation_load HOST:PORT CLIENTS UPDATE.safetensors\n");
+  if (argc != 4 && argc != 5) {
+    fmt::print(stderr, "usage: federation_load HOST:PORT CLIENTS UPDATE.safetensors [CERTS]\n");
     return 2;
   }
   const auto clients = static_cast<uint32_t>(std::stoul(argv[2]));
   Load load;
   load.update = bitfed::read_file(argv[3]);
   load.sha256 = bitfed::sha256_hex(load.update);
+  std::vector<bitfed::ClientTrust> trusts(clients);
+  for (uint32_t number = 0; number < clients; ++number) {
+    if (argc == 5) {
+      trusts[number] = bitfed::load_certificate(argv[4], number);
+    } else {
+      trusts[number].plaintext = true;
+    }
+  }
+  fmt::print("connecting\n");
+  std::fflush(stdout);
   std::vector<std::unique_ptr<bitfed::v1::Federation::Stub>> stubs;
   std::vector<std::unique_ptr<Device>> devices;
   for (uint32_t number = 0; number < clients; ++number) {
@@ -139,7 +153,7 @@ int main(int argc, char** argv) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection each, as devices have
     stubs.push_back(bitfed::v1::Federation::NewStub(
-        grpc::CreateCustomChannel(argv[1], grpc::InsecureChannelCredentials(), arguments)));
+        grpc::CreateCustomChannel(argv[1], bitfed::client_credentials(trusts[number]), arguments)));
     devices.push_back(std::make_unique<Device>(*stubs.back(), load, number));
   }
   while (load.over < clients) {

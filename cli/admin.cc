@@ -3,8 +3,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "bitfed/base/error.h"
 #include "bitfed/rpc/server/admin_socket.h"
 #include "bitfed/rpc/server/audit_log.h"
+#include "bitfed/rpc/server/remote_admin.h"
 #include "cli/commands.h"
 
 namespace bitfed::cli {
@@ -12,22 +14,53 @@ namespace {
 
 struct AdminArguments {
   std::filesystem::path state;
+  std::string server;
+  std::string certs;
+  std::string name;
+  ClientTrust trust;
   std::string value;
   std::vector<std::string> settings;
 };
 
 void ask(const AdminArguments& arguments, const std::string& line) {
-  fmt::print("{}", ask_admin(arguments.state / "admin.sock", line));
+  if (arguments.state.empty() == arguments.server.empty())
+    throw input_error("admin: expected either --state DIR or --server HOST:PORT");
+  if (arguments.server.empty()) {
+    fmt::print("{}", ask_admin(arguments.state / "admin.sock", line));
+    return;
+  }
+  ClientTrust trust = arguments.trust;
+  if (!arguments.certs.empty()) {
+    const std::filesystem::path folder = arguments.certs;
+    if (arguments.name.empty()) throw input_error("admin: --certs DIR: expected --id NAME, too");
+    if (trust.ca.empty()) trust.ca = folder / "ca.pem";
+    if (trust.certificate.empty()) trust.certificate = folder / "operators" / (arguments.name + ".pem");
+    if (trust.key.empty()) trust.key = folder / "operators" / (arguments.name + ".key");
+  }
+  if (trust.ca.empty() || trust.certificate.empty() || trust.key.empty())
+    throw input_error("admin: expected --ca, --cert and --key (bitfed certs operator makes them)");
+  fmt::print("{}", ask_remote_admin(arguments.server, trust, line));
 }
 
 }  // namespace
 
 void add_admin(CLI::App& app) {
-  CLI::App* admin = app.add_subcommand("admin", "Operate a running server, from its own machine");
+  CLI::App* admin =
+      app.add_subcommand("admin", "Operate a running server, from its own machine or from another");
   auto arguments = std::make_shared<AdminArguments>();
   admin->add_option("--state", arguments->state, "The federation's folder, as given to bitfed serve")
-      ->type_name("DIR")
-      ->required();
+      ->type_name("DIR");
+  admin->add_option("--server", arguments->server, "From another machine: where bitfed serve listens")
+      ->type_name("HOST:PORT");
+  admin
+      ->add_option("--certs", arguments->certs,
+                   "With --server: a folder of bitfed certs with ca.pem, operators/NAME.pem and .key")
+      ->type_name("DIR");
+  admin->add_option("--id", arguments->name, "The operator's name")->type_name("NAME");
+  admin->add_option("--ca", arguments->trust.ca, "The authority that signed the server's certificate")
+      ->type_name("FILE");
+  admin->add_option("--cert", arguments->trust.certificate, "The operator's certificate")->type_name("FILE");
+  admin->add_option("--key", arguments->trust.key, "Its key")->type_name("FILE");
   admin->require_subcommand(1);
   for (const auto& [name, description] :
        {std::pair("status", "What /status.json shows"), std::pair("pause", "Begin no round until resumed"),
@@ -60,6 +93,7 @@ void add_admin(CLI::App& app) {
   CLI::App* audit =
       admin->add_subcommand("audit", "Check the chain of audit.jsonl; prints its length and digest");
   audit->callback([arguments] {
+    if (arguments->state.empty()) throw input_error("admin audit: expected --state DIR: it reads the file");
     const AuditCheck found = check_audit_log(arguments->state / "audit.jsonl");
     fmt::print("{} lines, the last one's SHA-256 is {}\n", found.lines, found.last);
   });

@@ -5,6 +5,7 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/rpc/security/certificates.h"
+#include "bitfed/rpc/security/renewal.h"
 #include "cli/commands.h"
 
 namespace bitfed::cli {
@@ -71,6 +72,13 @@ void add_certs(CLI::App& app) {
   command->callback(
       [client] { print(issue_client(client->folder, client->name, client->days, password())); });
 
+  auto admin = std::make_shared<CertsArguments>();
+  command =
+      add_command(*certs, admin, "operator", "Make a certificate for bitfed admin from another machine");
+  command->add_option("NAME", admin->name, "The operator's name, for the audit log")->required();
+  add_days(command, admin, kCertificateDays);
+  command->callback([admin] { print(issue_operator(admin->folder, admin->name, admin->days, password())); });
+
   auto revoke = std::make_shared<CertsArguments>();
   command = add_command(*certs, revoke, "revoke", "Lock a client out; a running server reloads the list");
   command->add_option("NAME", revoke->name, "The client's name")->required();
@@ -89,11 +97,20 @@ void add_certs(CLI::App& app) {
 
   auto renew = std::make_shared<CertsArguments>();
   command = add_command(*certs, renew, "renew", "Answer a device's request with a new certificate");
-  command->add_option("REQUEST", renew->name, "What bitfed certs request printed")
-      ->type_name("FILE")
+  command
+      ->add_option("REQUEST", renew->name,
+                   "What bitfed certs request printed; or a server's folder renewals/, whose requests\n"
+                   "NAME.req are answered with NAME.pem")
+      ->type_name("FILE-or-DIR")
       ->required();
   add_days(command, renew, kCertificateDays);
   command->callback([renew] {
+    if (std::filesystem::is_directory(renew->name)) {
+      const size_t count = renew_clients(renew->folder, renew->name, renew->days, password(),
+                                         [](const auto& text) { fmt::print(stderr, "refused: {}\n", text); });
+      fmt::print("{} renewed\n", count);
+      return;
+    }
     fmt::print("{}", renew_client(renew->folder, read_text_file(renew->name), renew->days, password()));
   });
 

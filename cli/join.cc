@@ -4,6 +4,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/rpc/device/client.h"
+#include "bitfed/rpc/device/service_manager.h"
 #include "cli/commands.h"
 #include "cli/stop.h"
 
@@ -78,7 +79,12 @@ void join(JoinArguments& arguments) {
     throw input_error("join: --plaintext: expected --id NAME, too");
   if (options.state.empty()) options.state = "client-state";
   options.version = BITFED_VERSION;
-  options.stop = stop_on_signals();
+  // The client asks whether to stop wherever it goes on: waiting, pausing, training.
+  ServiceManager manager;
+  options.stop = [&manager, stop = stop_on_signals()] {
+    manager.alive();
+    return stop();
+  };
   try {
     const std::filesystem::path model = run_federation_client(options, [&](const Event& event) {
       if (!arguments.quiet) show(event);

@@ -19,12 +19,14 @@ endif()
 
 set(generated ${PROJECT_BINARY_DIR}/proto)
 file(MAKE_DIRECTORY ${generated})
-set(schema ${PROJECT_SOURCE_DIR}/proto/bitfed_v1.proto)
-set(generated_sources ${generated}/bitfed_v1.pb.cc ${generated}/bitfed_v1.grpc.pb.cc)
-add_custom_command(OUTPUT ${generated_sources} ${generated}/bitfed_v1.pb.h ${generated}/bitfed_v1.grpc.pb.h
-  COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR}/proto --cpp_out=${generated} --grpc_out=${generated}
-    --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> ${schema}
-  DEPENDS ${schema})
+foreach(schema bitfed_v1 bitfed_operator_v1)
+  set(sources ${generated}/${schema}.pb.cc ${generated}/${schema}.grpc.pb.cc)
+  add_custom_command(OUTPUT ${sources} ${generated}/${schema}.pb.h ${generated}/${schema}.grpc.pb.h
+    COMMAND protobuf::protoc --proto_path=${PROJECT_SOURCE_DIR}/proto --cpp_out=${generated} --grpc_out=${generated}
+      --plugin=protoc-gen-grpc=$<TARGET_FILE:gRPC::grpc_cpp_plugin> ${PROJECT_SOURCE_DIR}/proto/${schema}.proto
+    DEPENDS ${PROJECT_SOURCE_DIR}/proto/${schema}.proto)
+  list(APPEND generated_sources ${sources})
+endforeach()
 
 bitfed_layer(rpc SMALL)
 target_sources(bitfed_rpc PRIVATE ${generated_sources})

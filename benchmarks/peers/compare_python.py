@@ -84,10 +84,10 @@ def main():
         return
     print(f"{'library':<26} {'training':>10} {'prediction':>12} {'accuracy':>11}   (samples per second of CPU time)")
     for name in options.libraries:
-        done = subprocess.run([sys.executable, *sys.argv, "--measure", name], stderr=subprocess.PIPE, text=True,
+        done = subprocess.run([sys.executable, *sys.argv, "--measure", name], capture_output=True, text=True,
                               env=os.environ | {"OMP_NUM_THREADS": "1"})
-        if done.returncode != 0:
-            print(f"{name:<26} not measured: {done.stderr.strip().splitlines()[-1]}", flush=True)
+        failed = f"{name:<26} not measured: {(done.stderr.strip() or 'no reason given').splitlines()[-1]}"
+        print(failed if done.returncode != 0 else done.stdout.splitlines()[-1], flush=True)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <fstream>
 #include <functional>
+#include <numeric>
 
 #include "bitfed/base/error.h"
 #include "bitfed/model/state.h"
@@ -131,19 +132,22 @@ std::vector<uint32_t> ClientStates::save(uint32_t round) {
   });
   std::vector<uint32_t> clients;
   std::vector<uint64_t> sizes;
-  Bytes states;
   for (const auto& [client, kept] : unsaved_) {
     clients.push_back(client);
     sizes.push_back(kept.size());
-    states.insert(states.end(), kept.begin(), kept.end());
   }
+  // Of many clients they are large: made in place, not copied.
+  Tensor states{kStates, Dtype::kU8, {std::reduce(sizes.begin(), sizes.end())}, {}};
+  states.bytes.reserve(states.shape.front());
+  for (const auto& [client, kept] : unsaved_)
+    states.bytes.insert(states.bytes.end(), kept.begin(), kept.end());
   create_folders(folder_);
   State state;
   state.add("clients", {clients.size()}, clients);
   state.add("sizes", {sizes.size()}, sizes);
-  state.add(kStates, {states.size()}, states);
+  state.add(std::move(states));
   write_state(file(round), state);
-  uint64_t offset = fs::file_size(file(round)) - states.size();
+  uint64_t offset = begin_of_states(state, fs::file_size(file(round)));
   for (size_t i = 0; i < clients.size(); ++i) {
     move_to(clients[i], {round, offset, sizes[i]});
     offset += sizes[i];

@@ -11,6 +11,7 @@
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/base/text_difference.h"
+#include "bitfed/run/same_recipe.h"
 
 namespace bitfed {
 namespace {
@@ -68,7 +69,7 @@ RunFolderWriter::RunFolderWriter(fs::path folder, const std::string& recipe, Exi
     if (existing == Existing::kOverwrite) remove_run(folder_);
   }
   if (is_there(recipe_file)) {
-    if (const std::string before = read_text_file(recipe_file); before != recipe) {
+    if (const std::string before = read_text_file(recipe_file); !same_recipe(before, recipe)) {
       throw input_error("{}: the run was begun with another recipe: {}", recipe_file.string(),
                         first_difference(before, recipe));
     }

@@ -21,6 +21,7 @@ void FederationStatus::Client::fields(auto& self, auto& field) {
   field("samples", self.samples);
   field("last_round", self.last_round);
   field("peer", self.peer);
+  field.if_set("certificate_seconds", self.certificate_seconds);
 }
 
 void FederationStatus::Round::fields(auto& self, auto& field) {

@@ -28,6 +28,7 @@ struct FederationStatus {
     std::optional<uint64_t> samples = {};
     std::optional<uint64_t> last_round = {};  // in which an update of it was accepted
     std::string peer = {};
+    std::optional<int64_t> certificate_seconds = {};  // until its certificate expires; connected clients only
 
     static void fields(auto& self, auto& field);
   };

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .data import as_labels
-from .models import Model, Rules
+from .models import Model
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .data import as_bits, as_samples, column_names
+from .data import as_bits, as_samples
 
 
 class Rules(list):

@@ -9,6 +9,9 @@ import pytest
 pytest.importorskip("flwr")
 pytest.importorskip("ray")
 
+# Ray's workers would be the last to run on a busy machine.
+ENVIRONMENT = {"FLWR_TELEMETRY_ENABLED": "0", "RAY_worker_niceness": "0"}
+
 SCRIPT = """
 import sys
 import bitfed, flwr
@@ -37,7 +40,7 @@ run_simulation(server, client, int(clients), backend_config={"client_resources":
 def simulate(recipe, tmp_path, mode, clients):
     out = tmp_path / "model.safetensors"
     done = subprocess.run([sys.executable, "-c", SCRIPT, str(recipe), str(out), mode, str(clients)], text=True,
-                          capture_output=True, timeout=550, env=os.environ | {"FLWR_TELEMETRY_ENABLED": "0", "RAY_worker_niceness": "0"})
+                          capture_output=True, timeout=550, env=os.environ | ENVIRONMENT)
     assert out.exists(), done.stdout[-3000:] + done.stderr[-5000:]
     import bitfed
 

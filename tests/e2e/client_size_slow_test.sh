@@ -14,6 +14,7 @@ if [ "$(uname -m)" = x86_64 ]; then
   [ "$bytes" -lt 1500000 ] || fail "bitfed-client has $bytes bytes, expected less than 1500000"
 fi
 readelf -dW bitfed-client | grep BIND_NOW >/dev/null || fail "bitfed-client: no full RELRO"
+readelf -dW "$program" | grep BIND_NOW >/dev/null || fail "bitfed: no full RELRO"
 readelf -lW bitfed-client | grep GNU_RELRO >/dev/null || fail "bitfed-client: no RELRO"
 readelf -sW release/bitfed-client | grep __stack_chk_fail >/dev/null || fail "bitfed-client: no stack protector"
 readelf -sW release/bitfed-client | grep '_chk@' >/dev/null || fail "bitfed-client: no checked copies (FORTIFY)"

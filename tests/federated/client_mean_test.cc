@@ -151,6 +151,9 @@ TEST(ClientMeanTest, Read) {
   EXPECT_THAT(error_text([] { read("[federation]\nmax_samples = 7\nmost_samples = 6\n"); }),
               HasSubstr("most_samples"));
   EXPECT_EQ(read("[federation]\ncombine = \"median\"\n").kind, Kind::kMedian);
+  const Combining geometric = read("[federation]\ncombine = \"geometric-median\"\n");
+  EXPECT_EQ(geometric.kind, Kind::kGeometricMedian);
+  EXPECT_EQ(preparation_combining(geometric).kind, Kind::kMedian);  // single values have no direction
   EXPECT_THAT(error_text([] { read("[federation]\ncombine = \"medain\"\n"); }), HasSubstr("median"));
   EXPECT_THAT(error_text([] { read("[federation]\ntrim = 0.3\n"); }), HasSubstr("trim"));
   EXPECT_THAT(error_text([] { read("[federation]\ncombine = \"trimmed-mean\"\ntrim = 0.5\n"); }),

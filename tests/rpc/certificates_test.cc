@@ -6,6 +6,8 @@
 #include "bitfed/base/byte_io.h"
 #include "bitfed/rpc/security/credentials.h"
 #include "bitfed/rpc/security/openssl.h"
+#include "bitfed/rpc/security/renewal.h"
+#include "bitfed/rpc/server/renewal_mailbox.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
 
@@ -150,6 +152,66 @@ TEST_F(CertificatesTest, RenewedByAValidCertificate) {
   EXPECT_EQ(check.check(renewed).standing, Standing::kRevoked);
   EXPECT_THAT(error_text([&] { renew_client(folder_.path(), request, 30); }), HasSubstr("was revoked"));
   EXPECT_THAT(error_text([&] { renewal_request(ann.certificate, bob.key); }), HasSubstr("not the key of"));
+}
+
+// The way of a renewal over the network: mailbox at the server, authority, mailbox, device.
+TEST_F(CertificatesTest, RenewedThroughTheServersMailbox) {
+  const Issued ann = issue_client(folder_.path(), "ann", 3);
+  const Issued bob = issue_client(folder_.path(), "bob", 3);
+  const fs::path requests = folder_ / "renewals";
+  const RenewalMailbox mailbox(requests);
+  const std::string request = renewal_request(ann.certificate, ann.key);
+  EXPECT_EQ(mailbox.ask("ann", request), "");
+  EXPECT_EQ(read_text_file(requests / "ann.req"), request);
+  EXPECT_THAT(error_text([&] { mailbox.ask("bob", request); }), HasSubstr("another client"));
+  EXPECT_THAT(error_text([&] { mailbox.ask("../ann", request); }), HasSubstr("name '../ann'"));
+  EXPECT_THAT(error_text([&] { mailbox.ask("ann", std::string(20000, 'x')); }), HasSubstr("20000 bytes"));
+  EXPECT_THAT(error_text([&] { mailbox.ask("ann", read_text_file(ann.certificate)); }),
+              HasSubstr("expected a signing request"));
+
+  write_file_atomically(requests / "eve.req", std::string_view("nonsense"));
+  std::vector<std::string> refused;
+  const auto note = [&](const std::string& text) { refused.push_back(text); };
+  EXPECT_EQ(renew_clients(folder_.path(), requests, 30, "", note), 1u);
+  ASSERT_EQ(refused.size(), 1u);
+  EXPECT_THAT(refused[0], HasSubstr("eve.req"));
+  EXPECT_FALSE(fs::exists(requests / "ann.req"));
+
+  const std::string renewed = mailbox.ask("ann", request);
+  const ClientTrust trust{folder_ / "ca.pem", ann.certificate, ann.key, false};
+  EXPECT_THAT(error_text([&] {
+                install_renewed({folder_ / "ca.pem", bob.certificate, bob.key, false}, renewed);
+              }),
+              HasSubstr("found the name 'ann'"));
+  install_renewed(trust, renewed);
+  EXPECT_EQ(read_text_file(ann.certificate), renewed);
+  EXPECT_THAT(error_text([&] { install_renewed(trust, renewed); }), HasSubstr("expected later"));
+  EXPECT_THAT(error_text([&] { install_renewed(trust, "nonsense"); }), HasSubstr("expected a certificate"));
+  const Issued again = issue_client(folder_.path(), "ann", 300);  // with another key
+  const std::string other_key = read_text_file(again.certificate);
+  write_file_atomically(ann.certificate, renewed);
+  EXPECT_THAT(error_text([&] { install_renewed(trust, other_key); }), HasSubstr("another key"));
+  // The next time there is nothing newer yet.
+  EXPECT_EQ(mailbox.ask("ann", renewed + request.substr(request.find("-----BEGIN CERTIFICATE REQUEST"))), "");
+}
+
+TEST_F(CertificatesTest, AnOperatorIsNoClient) {
+  const Issued olga = issue_operator(folder_.path(), "olga", 3);
+  EXPECT_EQ(olga.certificate, folder_ / "operators" / "olga.pem");
+  ServerTrust listed = trust();
+  listed.allowed = folder_ / "allowed";
+  write_file_atomically(listed.allowed, std::string_view("ann\n"));
+  CertificateCheck check(listed);
+  const auto answer = check.check(read_text_file(olga.certificate));
+  EXPECT_EQ(answer.standing, Standing::kWelcome);
+  EXPECT_TRUE(answer.is_operator);
+  const Issued ann = issue_client(folder_.path(), "ann", 3);
+  EXPECT_FALSE(check.check(read_text_file(ann.certificate)).is_operator);
+  EXPECT_THAT(
+      error_text([&] { renew_client(folder_.path(), renewal_request(olga.certificate, olga.key), 30); }),
+      HasSubstr("an operator's certificate"));
+  revoke_client(folder_.path(), "olga");
+  EXPECT_EQ(check.check(read_text_file(olga.certificate)).standing, Standing::kRevoked);
 }
 
 TEST_F(CertificatesTest, AnEncryptedAuthorityNeedsItsPassword) {

@@ -134,5 +134,90 @@ TEST_F(CoordinatorTest, APartGoesBackToItsOwner) {
   connect(again, "bob", 1);
 }
 
+TEST_F(CoordinatorTest, APauseSurvivesARestart) {
+  start();
+  coordinator_->pause(true);
+  coordinator_.reset();
+  store_.reset();
+  start();
+  EXPECT_TRUE(coordinator_->status().paused);
+  coordinator_->pause(false);
+  coordinator_.reset();
+  store_.reset();
+  start();
+  EXPECT_FALSE(coordinator_->status().paused);
+}
+
+// A device says how far it has come; the server knows what it has accepted.
+TEST_F(CoordinatorTest, ARestoredDeviceShows) {
+  start();
+  FakePeer ann;
+  connect(ann, "ann", 0);
+  begin(1, {0});
+  EXPECT_EQ(answer(ann, 1, "update").kind(), Verdict::ACCEPTED);
+  finish_round(1);
+  coordinator_->closed(ann, true);
+  const auto restored = [&] {
+    const auto counts = coordinator_->status().counts;
+    const auto found = counts.find("restored");
+    return found == counts.end() ? 0 : found->second;
+  };
+  const auto come = [&](std::optional<uint32_t> after_round, const std::string& federation) {
+    FakePeer peer;
+    coordinator_->opened(peer, "ann", "address");
+    FromClient message = hello(0);
+    if (after_round) message.mutable_hello()->set_after_round(*after_round);
+    message.mutable_hello()->set_federation(federation);
+    coordinator_->received(peer, message);
+    EXPECT_TRUE(peer.next().has_welcome());
+    coordinator_->closed(peer, true);
+    return restored();
+  };
+  const std::string federation = store_->federation();
+  EXPECT_EQ(come(2, federation), 0u);
+  EXPECT_EQ(come(std::nullopt, federation), 0u);  // an earlier build
+  EXPECT_EQ(come(1, federation), 1u);             // as it was after round 0
+  EXPECT_EQ(come(0, federation), 2u);
+  EXPECT_EQ(come(0, ""), 3u);  // it has lost its state
+  // Another client that takes the part over is not the restored one.
+  coordinator_->free_part(0);
+  EXPECT_EQ(come(0, ""), 3u);
+  EXPECT_EQ(come(0, federation), 3u);
+}
+
+TEST_F(CoordinatorTest, RequestsForCertificatesArePassedOn) {
+  options_.renew = [](const std::string& name, const std::string& request) {
+    if (request == "bad") throw input_error("no request");
+    return request == "signed" ? "certificate of " + name : "";
+  };
+  start();
+  FakePeer ann;
+  coordinator_->opened(ann, "ann", "address");
+  coordinator_->received(ann, hello(0));
+  EXPECT_TRUE(ann.next().welcome().renews());
+  FromClient message;
+  message.set_renew("waiting");
+  coordinator_->received(ann, message);
+  EXPECT_EQ(ann.next().renewed(), "");
+  message.set_renew("signed");
+  coordinator_->received(ann, message);
+  EXPECT_EQ(ann.next().renewed(), "certificate of ann");
+  message.set_renew("bad");
+  coordinator_->received(ann, message);
+  EXPECT_EQ(ann.ending(), Ending::kViolation);
+}
+
+TEST_F(CoordinatorTest, WithoutTlsNothingIsRenewed) {
+  start();
+  FakePeer ann;
+  coordinator_->opened(ann, "ann", "address");
+  coordinator_->received(ann, hello(0));
+  EXPECT_FALSE(ann.next().welcome().renews());
+  FromClient message;
+  message.set_renew("waiting");
+  coordinator_->received(ann, message);
+  EXPECT_EQ(ann.ending(), Ending::kViolation);
+}
+
 }  // namespace
 }  // namespace bitfed

@@ -185,7 +185,9 @@ TEST_F(CoordinatorTest, TheDeadlineEndsARoundWithoutTheOthers) {
 
 TEST_F(CoordinatorTest, LingersForClientsThatAreAway) {
   start();
-  store_->register_client("bob", 1, 3);
+  FakePeer bob;
+  connect(bob, "bob", 1);
+  coordinator_->closed(bob, true);
   thread_ = std::thread([this] {
     coordinator_->hand_out(7, bytes_of("model"), 60);
     over_ = true;

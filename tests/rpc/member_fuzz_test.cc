@@ -2,7 +2,10 @@
 // mostly goes on as an honest client would and now and then says anything. BITFED_FUZZ_MESSAGES sets how
 // many; a million under the asan preset take a few minutes.
 
+#include <malloc.h>
+
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 
@@ -55,6 +58,7 @@ class Member {
     if (below(4) == 0) said.set_federation(text());
     if (below(4) == 0) said.set_name(text());
     if (below(3) > 0) said.set_part(any_of<uint32_t>({0, 1, 2, 3, UINT32_MAX}));
+    if (below(3) == 0) said.set_after_round(any_of<uint32_t>({0, 1, 2, UINT32_MAX}));
     return message;
   }
   FromClient honest_hello(uint32_t part) {
@@ -97,13 +101,21 @@ class Member {
     return message;
   }
 
+  FromClient renew() {
+    FromClient message;
+    message.set_renew(text());
+    return message;
+  }
+
   // The next message of a client that was sent `said` so far.
   FromClient next(size_t said, uint32_t round, uint32_t part) {
     if (said == 0 && below(8) > 0) return below(4) > 0 ? honest_hello(part) : hello();
     if (said == 1 && below(8) > 0) return ready();
-    switch (below(8)) {
+    switch (below(9)) {
       case 0:
         return hello();
+      case 8:
+        return renew();
       case 1:
         return ready();
       case 2:
@@ -123,6 +135,11 @@ class Member {
   std::string update_ = "update";
 };
 
+// Bytes of the heap in use.
+size_t heap_bytes() {
+  return mallinfo2().uordblks;
+}
+
 TEST_F(CoordinatorTest, MembersThatSayAnythingAtAll) {
   const char* const wanted = std::getenv("BITFED_FUZZ_MESSAGES");
   const size_t count = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 20000;
@@ -130,12 +147,32 @@ TEST_F(CoordinatorTest, MembersThatSayAnythingAtAll) {
   options_.allowance.max = 1e9;
   options_.max_waiting_bytes = 300;
   options_.policy.deadline_seconds = 60;
+  options_.renew = [](const std::string& /*name*/, const std::string& request) {
+    if (request.size() > 100) throw input_error("too long");
+    return request;
+  };
   start();
   FakePeer ann;
   connect(ann, "ann", 0);
+  uint32_t round = 0;
+  {
+    // Three honest members, to compare the memory with.
+    FakePeer bob;
+    FakePeer cem;
+    connect(bob, "bob", 1);
+    connect(cem, "cem", 2);
+    for (const size_t end = round + count / kPerRound; round < end;) {
+      begin(++round, {0, 1, 2});
+      for (FakePeer* peer : {&ann, &bob, &cem})
+        ASSERT_EQ(answer(*peer, round, "honest").kind(), Verdict::ACCEPTED);
+      finish_round(round);
+    }
+    coordinator_->closed(bob, true);
+    coordinator_->closed(cem, true);
+  }
+  const size_t honest_heap = heap_bytes();
   Member member(11);
   const std::vector<std::string> names = {"bob", "cem", "stranger", "two\nlines", ""};
-  uint32_t round = 0;
   for (size_t sent = 0; sent < count;) {
     begin(++round, {0, 1, 2});
     ASSERT_EQ(ann.next().work().round(), round);
@@ -166,6 +203,11 @@ TEST_F(CoordinatorTest, MembersThatSayAnythingAtAll) {
                         3);  // discards what came after its round, and reports a failure of any handler
   EXPECT_EQ(coordinator_->status().waiting_bytes, 0u);
   EXPECT_LT(longest_event_, 1000u);
+#ifndef __SANITIZE_ADDRESS__  // it has a heap of its own
+  EXPECT_LT(heap_bytes(), 2 * honest_heap);
+#endif
+  std::printf("heap: %zu bytes after honest rounds, %zu after %zu messages of the fuzzer\n", honest_heap,
+              heap_bytes(), count);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ class OperatorTest : public testing::Test {
     acts_ = std::make_unique<OperatorActs>(*coordinator_, store_, audit_, [] { return "{}\n"; });
   }
   std::string refusal(const std::string& line) {
-    return error_text([&] { acts_->answer(line, 0); });
+    return error_text([&] { acts_->answer(line, {.user = 0}); });
   }
 
   TemporaryFolder folder_;
@@ -36,17 +36,17 @@ class OperatorTest : public testing::Test {
 };
 
 TEST_F(OperatorTest, ActsAreDoneAndLogged) {
-  EXPECT_EQ(acts_->answer("status", 7), "{}\n");
+  EXPECT_EQ(acts_->answer("status", {.user = 7}), "{}\n");
   EXPECT_EQ(check_audit_log(folder_ / "audit.jsonl").lines, 0u);
-  EXPECT_THAT(acts_->answer("policy deadline_seconds=60 quorum=0.5", 7),
+  EXPECT_THAT(acts_->answer("policy deadline_seconds=60 quorum=0.5", {.user = 7}),
               HasSubstr("quorum=0.5 deadline_seconds=60"));
   EXPECT_EQ(coordinator_->policy().deadline_seconds, 60);
   EXPECT_EQ(store_.policy()->quorum, 0.5);
-  acts_->answer("pause", 7);
+  acts_->answer("pause", {.user = 7});
   EXPECT_TRUE(coordinator_->status().paused);
-  acts_->answer("resume", 7);
+  acts_->answer("resume", {.user = 7});
   EXPECT_FALSE(coordinator_->status().paused);
-  acts_->answer("end", 7);
+  acts_->answer("end", {.user = 7});
   EXPECT_TRUE(coordinator_->present(1, 3).empty());
   EXPECT_EQ(check_audit_log(folder_ / "audit.jsonl").lines, 8u);
   EXPECT_THAT(read_text_file(folder_ / "audit.jsonl"), HasSubstr("\"act\":\"pause\""));
@@ -65,11 +65,20 @@ TEST_F(OperatorTest, MistakesHaveOneLine) {
 TEST_F(OperatorTest, ABackupIsTheState) {
   store_.register_client("ann", 2, 3);
   const fs::path copy = folder_ / "copy.sqlite";
-  acts_->answer("backup " + copy.string(), 0);
+  acts_->answer("backup " + copy.string(), {.user = 0});
   EXPECT_EQ(fs::status(copy).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(FederationStore(copy).clients().at(2), "ann");
   EXPECT_EQ(FederationStore(copy).federation(), store_.federation());
   EXPECT_THAT(refusal("backup " + copy.string()), HasSubstr("expected a new one"));
+}
+
+TEST_F(OperatorTest, OverTheNetworkTheOperatorIsNamed) {
+  acts_->answer("pause", {.name = "olga"});
+  const std::string log = read_text_file(folder_ / "audit.jsonl");
+  EXPECT_THAT(log, HasSubstr("\"operator\":\"olga\",\"act\":\"pause\""));
+  EXPECT_EQ(log.find("\"user\""), std::string::npos);
+  EXPECT_THAT(error_text([&] { acts_->answer("backup /tmp/x", {.name = "olga"}); }),
+              HasSubstr("expected one on the server"));
 }
 
 TEST(AuditLog, ABrokenChainShows) {

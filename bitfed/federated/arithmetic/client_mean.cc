@@ -21,7 +21,7 @@ float mean_of_middle(std::vector<float>* values, size_t off) {
 }  // namespace
 
 float middle_of(const Combining& combining, std::vector<float>* values) {
-  assert(combining.kind != Combining::Kind::kMean);
+  assert(combining.kind == Combining::Kind::kMedian || combining.kind == Combining::Kind::kTrimmedMean);
   const size_t off = combining.kind == Combining::Kind::kMedian
                          ? (values->size() - 1) / 2
                          : static_cast<size_t>(combining.trim * static_cast<double>(values->size()));
@@ -30,15 +30,16 @@ float middle_of(const Combining& combining, std::vector<float>* values) {
 
 Combining preparation_combining(const Combining& combining) {
   Combining result = combining;
-  if (combining.kind == Combining::Kind::kMean && combining.is_bounded())
+  const bool bounded_mean = combining.kind == Combining::Kind::kMean && combining.is_bounded();
+  if (bounded_mean || combining.kind == Combining::Kind::kGeometricMedian)
     result.kind = Combining::Kind::kMedian;
   return result;
 }
 
 Combining read_combining(const Config& recipe) {
   const Config federation = recipe.section("federation");
-  const std::vector<std::string> kinds = {"mean", "median",
-                                          "trimmed-mean"};  // in the order of Combining::Kind
+  const std::vector<std::string> kinds = {"mean", "median", "trimmed-mean",
+                                          "geometric-median"};  // in the order of Combining::Kind
   const std::string kind = federation.choice("combine", kinds[0], kinds);
   Combining combining;
   combining.kind = static_cast<Combining::Kind>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
@@ -88,16 +89,20 @@ void ClientMean::add(uint32_t client, TensorValues values, uint32_t samples, con
 }
 
 TensorValues ClientMean::middle() const {
+  const Combining combining = preparation_combining(combining_);
   TensorValues result = all_.begin()->second;
   std::vector<float> values(all_.size());
   for (size_t t = 0; t < result.size(); ++t) {
     for (size_t i = 0; i < result[t].size(); ++i) {
       size_t next = 0;
       for (const auto& [client, tensors] : all_) values[next++] = tensors[t][i];
-      result[t][i] = middle_of(combining_, &values);
+      result[t][i] = middle_of(combining, &values);
     }
   }
-  return result;
+  if (combining_.kind != Combining::Kind::kGeometricMedian) return result;
+  std::vector<const TensorValues*> models;
+  for (const auto& [client, tensors] : all_) models.push_back(&tensors);
+  return geometric_median(models, learned_, result);
 }
 
 TensorValues ClientMean::take() {

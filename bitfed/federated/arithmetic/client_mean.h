@@ -8,15 +8,17 @@
 
 #include "bitfed/base/config.h"
 #include "bitfed/federated/arithmetic/exact_mean.h"
+#include "bitfed/federated/arithmetic/geometric_median.h"
 
 namespace bitfed {
 
 // How a server combines the parameters of its clients, and how far it trusts each client.
 struct Combining {
   enum class Kind {
-    kMean,         // sample-weighted
-    kMedian,       // of each parameter by itself, all clients with equal weight
-    kTrimmedMean,  // likewise, without the largest and smallest values
+    kMean,             // sample-weighted
+    kMedian,           // of each parameter by itself, all clients with equal weight
+    kTrimmedMean,      // likewise, without the largest and smallest values
+    kGeometricMedian,  // of whole models, all clients with equal weight
   };
   Kind kind = Kind::kMean;
   double trim = 0.1;                  // fraction of the clients that is dropped at each end
@@ -31,16 +33,14 @@ float middle_of(const Combining& combining, std::vector<float>* values);
 
 // How the values of the preparation round (ranges, quantiles) are combined. They have no length that a norm
 // bound could shorten, and one value of ±3e38 ruins a mean whatever its weight: a recipe that bounds its
-// clients in any other way has the median.
+// clients in any other way has the median of each.
 Combining preparation_combining(const Combining& combining);
 
 // Reads the recipe's federation.combine, trim, norm_bound and max_samples.
 Combining read_combining(const Config& recipe);
 
-using TensorValues = std::vector<std::vector<float>>;  // the parameters of a model, by tensor
-
 // Combines the parameters of the clients of one round, independent of the order of arrival. The mean needs
-// memory for one model; median and trimmed mean need all clients' parameters at once.
+// memory for one model; the other rules need all clients' parameters at once.
 class ClientMean {
  public:
   // `learned`: per tensor, whether its update counts for the norm that is bounded. Running statistics do not

@@ -9,6 +9,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/arithmetic/client_mean.h"
+#include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/mlp/column_ranges.h"
 #include "bitfed/federated/mlp/mlp_messages.h"
@@ -193,7 +194,9 @@ class Server : public ServerHalf {
     }
     const auto samples = message.scalar<uint32_t>("samples");
     if (samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
-    mean_.add(client, values_of(read_parameters(message, recipe_.shape)), samples, values_of(global_));
+    const MlpParameters parameters = read_parameters(message, recipe_.shape);
+    expect_tensors(message, 3);  // samples, weights or signs, norms
+    mean_.add(client, values_of(parameters), samples, values_of(global_));
   }
 
   void finish_round(uint32_t /*round*/) override {

@@ -6,6 +6,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/arithmetic/binarised_update.h"
+#include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/network/network_method.h"
 #include "bitfed/nn/products/sign_bits.h"
@@ -96,6 +97,7 @@ class BinarisedTraining : public LocalTraining {
 NetworkParameters read_upload(const ParameterShapes& shapes, const NetworkParameters& broadcast,
                               const State& upload) {
   NetworkParameters parameters;
+  size_t tensors = 1 + shapes.size();  // samples and one per parameter, and the steps
   for (size_t p = 0; p < shapes.size(); ++p) {
     const ParameterShape& shape = shapes[p];
     if (!is_product_weights(shape)) {
@@ -111,7 +113,9 @@ NetworkParameters read_upload(const ParameterShapes& shapes, const NetworkParame
     std::vector<float> values = unpack_signs(bits, shape.count(), shape.name);
     for (size_t i = 0; i < values.size(); ++i) values[i] = broadcast[p][i] + values[i] * step;
     parameters.push_back(std::move(values));
+    ++tensors;
   }
+  expect_tensors(upload, tensors);
   return parameters;
 }
 

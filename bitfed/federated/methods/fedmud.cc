@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "bitfed/federated/arithmetic/kronecker_update.h"
+#include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/network/network_method.h"
 
@@ -112,6 +113,7 @@ NetworkParameters read_upload(const Decomposition& decomposition, const Paramete
     update.values(&values);
     for (size_t i = 0; i < values.size(); ++i) values[i] += broadcast[p][i];
   }
+  expect_tensors(upload, shapes.size() + 2);  // samples, round
   return parameters;
 }
 

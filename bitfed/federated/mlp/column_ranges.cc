@@ -6,6 +6,7 @@
 #include <span>
 
 #include "bitfed/base/error.h"
+#include "bitfed/federated/expect_tensors.h"
 
 namespace bitfed {
 namespace {
@@ -59,6 +60,7 @@ ColumnRanges::ColumnRanges(RangeKind kind, size_t columns, const Combining& comb
 void ColumnRanges::accept(uint32_t client, const State& message) {
   Ranges ranges{message.values<float>("ranges", {2, columns_}), message.scalar<uint32_t>("samples")};
   if (ranges.samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
+  expect_tensors(message, 2);
   for (size_t c = 0; c < columns_; ++c) {
     const float min = ranges.ends[c];
     const float max = ranges.ends[columns_ + c];

@@ -8,6 +8,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/data/augmentation.h"
 #include "bitfed/federated/arithmetic/client_mean.h"
+#include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/network/rate_schedule.h"
 
 namespace bitfed {
@@ -78,10 +79,13 @@ class PlainDescent : public LocalTraining {
 NetworkParameters read_plain_upload(const NetworkMethod& method, const ParameterShapes& shapes,
                                     const NetworkParameters& broadcast, const State& upload) {
   NetworkParameters parameters;
+  size_t tensors = 1;  // samples
   for (size_t p = 0; p < shapes.size(); ++p) {
     const bool sent = !method.sends || method.sends(shapes[p]);
+    tensors += sent ? 1 : 0;
     parameters.push_back(sent ? read_parameter(shapes[p], upload) : broadcast[p]);
   }
+  expect_tensors(upload, tensors);
   return parameters;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bitfed/base/error.h"
+#include "bitfed/federated/expect_tensors.h"
 #include "bitfed/model/booleanizer_json.h"
 #include "bitfed/model/json_fields.h"
 
@@ -74,6 +75,7 @@ void BooleanizerFit::accept(uint32_t client, const State& message) {
   Quantiles quantiles;
   quantiles.samples = message.scalar<uint32_t>("samples");
   quantiles.values = message.values<float>("quantiles", {columns_, bins_ - 1});
+  expect_tensors(message, 2);
   if (quantiles.samples == 0) throw input_error("tensor 'samples': found 0, expected at least 1");
   for (size_t i = 0; i < quantiles.values.size(); ++i) {
     const bool first = i % (bins_ - 1) == 0;

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "bitfed/base/error.h"
+#include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/tsetlin/booleanizer_fit.h"
 #include "bitfed/tsetlin/machine/compiled_clauses.h"
 #include "bitfed/tsetlin/machine/machine.h"
@@ -305,6 +306,7 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
     upload.samples[i] = std::min(upload.samples[i], recipe.max_samples);
   }
   if (held == 0) throw input_error("tensor 'classes': found none, expected at least one class");
+  size_t tensors = 2 + 2 * recipe.specialists.size();  // classes, samples; clauses and calibration
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
     const size_t clauses = recipe.specialists[s].options.clauses;
     const ClauseLayout layout =
@@ -333,7 +335,9 @@ TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
     FamiliarClauses& familiar = upload.familiar.emplace_back();
     if (familiar_ones > 0 && held < recipe.prototype.class_count())
       familiar = read_familiar(message, s, layout, familiar_ones, recipe.max_votes);
+    tensors += (message.has(familiar_name(s)) ? 1u : 0u) + (message.has(familiar_mean_name(s)) ? 1u : 0u);
   }
+  expect_tensors(message, tensors);
   return upload;
 }
 

@@ -29,18 +29,27 @@ std::string curve(const std::vector<Round>& rounds) {
   return chart_card("Accuracy", line_chart({"Accuracy after each round", "round", {accuracy}}));
 }
 
+// Days until a certificate expires, marked in its last 30 days.
+std::string expiry_html(const std::optional<int64_t>& seconds) {
+  if (!seconds) return "";
+  const int64_t days = *seconds / 86400;
+  if (*seconds <= 0) return "<strong>expired</strong>";
+  return days < 30 ? fmt::format("<strong>{} days</strong>", days) : fmt::format("{} days", days);
+}
+
 std::string clients(const FederationStatus& status) {
   std::string rows;
   for (const Client& client : status.clients_known) {
-    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+    rows += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                         escape_markup(client.name), client.client, escape_markup(client.state),
                         count_html(as_number(client.samples)),
-                        client.last_round ? std::to_string(*client.last_round) : "");
+                        client.last_round ? std::to_string(*client.last_round) : "",
+                        expiry_html(client.certificate_seconds));
   }
   if (rows.empty()) return card("Clients", "<p>None has come yet.</p>");
   return card("Clients", scrolled_table("people",
                                         "<th>name</th><th>number</th><th>state</th><th>samples</th>"
-                                        "<th>last round</th>",
+                                        "<th>last round</th><th>certificate expires in</th>",
                                         rows));
 }
 
@@ -58,13 +67,17 @@ std::string figures(const FederationStatus& status, const FederationStatus::Abou
   const auto ready = std::count_if(status.clients_known.begin(), status.clients_known.end(),
                                    [](const Client& client) { return client.state == "ready"; });
   const auto last = status.curve.empty() ? std::nullopt : std::optional(status.curve.back());
-  return figure_tiles(
-      {{"Round", fmt::format("{} of {}", status.round, about.rounds), status.phase},
-       {"Clients", fmt::format("{} of {}", ready, about.clients),
-        fmt::format("waiting for {}", status.waiting_for)},
-       {"Accuracy", fraction_html(last ? last->accuracy : std::nullopt), ""},
-       {"Last round", seconds_html(last ? std::optional(last->seconds) : std::nullopt), ""},
-       {"Uploaded", bytes_html(static_cast<double>(status.upload_bytes)), "since the server began"}});
+  std::vector<Figure> tiles = {
+      {"Round", fmt::format("{} of {}", status.round, about.rounds), status.phase},
+      {"Clients", fmt::format("{} of {}", ready, about.clients),
+       fmt::format("waiting for {}", status.waiting_for)},
+      {"Accuracy", fraction_html(last ? last->accuracy : std::nullopt), ""},
+      {"Last round", seconds_html(last ? std::optional(last->seconds) : std::nullopt), ""},
+      {"Uploaded", bytes_html(static_cast<double>(status.upload_bytes)), "since the server began"}};
+  if (status.server_certificate_seconds)
+    tiles.push_back(
+        {"Server's certificate", expiry_html(status.server_certificate_seconds), "until it expires"});
+  return figure_tiles(tiles);
 }
 
 }  // namespace

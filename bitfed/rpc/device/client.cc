@@ -12,6 +12,7 @@
 #include "bitfed/rpc/device/client_store.h"
 #include "bitfed/rpc/grpc_connection.h"
 #include "bitfed/rpc/protocol.h"
+#include "bitfed/rpc/security/renewal.h"
 #include "bitfed_v1.pb.h"
 
 namespace bitfed {
@@ -26,6 +27,7 @@ using Update = ClientStore::Update;
 
 constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr int64_t kWarnSeconds = int64_t{30} * 86400;  // before the certificate expires
+constexpr auto kAskEvery = std::chrono::hours(1);      // then, for a new one
 constexpr uint32_t kMaxSide = 1 << 16;                 // of an image
 
 void read_pixel_statistics(const v1::Prototype& message, Dataset* prototype) {
@@ -185,10 +187,31 @@ class FederationClient {
       check_stop();
       if (auto message = connection_->receive(kTick)) {
         last_heard_ = std::chrono::steady_clock::now();
-        return message;
+        if (message->message_case() != FromServer::kRenewed) return message;
+        take_certificate(message->renewed());
+        continue;
       }
       if (connection_->end()) throw Lost();
+      ask_for_certificate();
     }
+  }
+
+  void ask_for_certificate() {
+    const auto now = std::chrono::steady_clock::now();
+    if (!server_renews_ || (asked_ && now - *asked_ < kAskEvery)) return;
+    asked_ = now;
+    const auto left = certificate_seconds_left(options_.trust);
+    if (!left || *left > kWarnSeconds) return;
+    FromClient message;
+    message.set_renew(renewal_request(options_.trust.certificate, options_.trust.key));
+    send(message);
+  }
+
+  // The next connection uses it.
+  void take_certificate(const std::string& pem) {
+    if (pem.empty()) return;
+    install_renewed(options_.trust, pem);
+    events_(Warning{.text = options_.trust.certificate.string() + ": was renewed"});
   }
 
   struct Received {
@@ -240,10 +263,12 @@ class FederationClient {
     if (options_.trust.plaintext) hello.set_name(options_.name);
     if (options_.own.part) hello.set_part(*options_.own.part);
     if (const auto membership = store_.membership()) hello.set_federation(membership->federation);
+    hello.set_after_round(store_.after_round());
     send(message);
     const auto answer = next_message();
     if (!answer->has_welcome()) throw input_error("the server: found another message, expected a welcome");
     told_end_.clear();
+    server_renews_ = answer->welcome().renews();
     prepare(answer->welcome());
   }
 
@@ -407,9 +432,11 @@ class FederationClient {
   Job job_;
   std::deque<Received> later_;  // tasks that came while something else was waited for
   bool refused_ = false;        // the server refused the last connection, for now
-  bool went_back_ = false;      // a warning was logged that the server did
-  bool warned_ = false;         // that the certificate expires
-  bool progress_made_ = false;  // since the last pause
+  bool server_renews_ = false;  // certificates
+  std::optional<std::chrono::steady_clock::time_point> asked_;  // for a new certificate, last
+  bool went_back_ = false;                                      // a warning was logged that the server did
+  bool warned_ = false;                                         // that the certificate expires
+  bool progress_made_ = false;                                  // since the last pause
   std::string last_end_ = "no answer yet";
   std::string told_end_;
   std::chrono::steady_clock::time_point last_heard_ = std::chrono::steady_clock::now();

@@ -89,6 +89,13 @@ std::optional<uint32_t> ClientStore::last_accepted() const {
   return static_cast<uint32_t>(row.integer(0));
 }
 
+uint32_t ClientStore::after_round() const {
+  Statement row = database_.prepare(
+      "SELECT COALESCE(MAX(round) + 1, 0) FROM (SELECT round FROM accepted UNION SELECT round FROM finished)");
+  row.step();
+  return static_cast<uint32_t>(row.integer(0));
+}
+
 void ClientStore::dropped() {
   database_.execute("DELETE FROM finished");
 }

@@ -36,6 +36,8 @@ class ClientStore {
   // The round of the last update that counted. Work for it or for an earlier round comes only from a server
   // that was restored from an older copy.
   std::optional<uint32_t> last_accepted() const;
+  // 1 + the newest round of an update, whether it counted or is still to be settled; 0: there is none.
+  uint32_t after_round() const;
   void dropped();  // it does not: as if the round had not been
 
  private:

@@ -21,23 +21,6 @@ namespace fs = std::filesystem;
 // Devices' clocks are not always right.
 constexpr long kBackdateSeconds = 3600;
 
-void check(bool good, const char* what) {
-  if (!good) throw failure("OpenSSL: {} failed: {}", what, ERR_error_string(ERR_get_error(), nullptr));
-}
-
-std::string text_of(const BioPointer& memory) {
-  char* first = nullptr;
-  const long size = BIO_get_mem_data(memory.get(), &first);
-  return {first, static_cast<size_t>(size)};
-}
-
-template <typename Write>
-std::string to_pem(Write write) {
-  const BioPointer memory(BIO_new(BIO_s_mem()));
-  check(write(memory.get()) == 1, "writing PEM");
-  return text_of(memory);
-}
-
 void write_key(const fs::path& path, EVP_PKEY* key, const std::string& password = "") {
   // The file never has a wider mode.
   const mode_t before = umask(0077);
@@ -62,16 +45,17 @@ void write_certificate(const fs::path& path, X509* certificate) {
 
 KeyPointer make_key() {
   KeyPointer key(EVP_EC_gen("P-256"));
-  check(key != nullptr, "making a key");
+  check_openssl(key != nullptr, "making a key");
   return key;
 }
 
 void set_random_serial(X509* certificate) {
   uint8_t bytes[16];
-  check(RAND_bytes(bytes, sizeof bytes) == 1, "drawing a serial number");
+  check_openssl(RAND_bytes(bytes, sizeof bytes) == 1, "drawing a serial number");
   bytes[0] = static_cast<uint8_t>((bytes[0] & 0x7f) | 0x40);  // positive, and always of the same length
   const std::unique_ptr<BIGNUM, FreeBy<BN_free>> number(BN_bin2bn(bytes, sizeof bytes, nullptr));
-  check(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr, "a serial number");
+  check_openssl(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr,
+                "a serial number");
 }
 
 void add_extension(X509* certificate, X509* issuer, int kind, const std::string& value) {
@@ -80,23 +64,28 @@ void add_extension(X509* certificate, X509* issuer, int kind, const std::string&
   X509V3_set_ctx(&context, issuer, certificate, nullptr, nullptr, 0);
   const std::unique_ptr<X509_EXTENSION, FreeBy<X509_EXTENSION_free>> extension(
       X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str()));
-  check(extension != nullptr, value.c_str());
-  check(X509_add_ext(certificate, extension.get(), -1) == 1, "adding an extension");
+  check_openssl(extension != nullptr, value.c_str());
+  check_openssl(X509_add_ext(certificate, extension.get(), -1) == 1, "adding an extension");
 }
 
 // With what all of ours have: version 3, random serial, name, times, key.
-CertificatePointer begin_certificate(const std::string& name, int days, EVP_PKEY* key) {
+CertificatePointer begin_certificate(const std::string& name, int days, EVP_PKEY* key,
+                                     const char* unit = nullptr) {
   CertificatePointer certificate(X509_new());
   X509* const x = certificate.get();
-  check(X509_set_version(x, X509_VERSION_3) == 1, "a certificate's version");
+  check_openssl(X509_set_version(x, X509_VERSION_3) == 1, "a certificate's version");
   set_random_serial(x);
-  check(X509_NAME_add_entry_by_NID(X509_get_subject_name(x), NID_commonName, MBSTRING_UTF8,
-                                   reinterpret_cast<const uint8_t*>(name.data()),
-                                   static_cast<int>(name.size()), -1, 0) == 1,
-        "a certificate's name");
+  const auto add_to_name = [&](int kind, std::string_view text) {
+    check_openssl(X509_NAME_add_entry_by_NID(X509_get_subject_name(x), kind, MBSTRING_UTF8,
+                                             reinterpret_cast<const uint8_t*>(text.data()),
+                                             static_cast<int>(text.size()), -1, 0) == 1,
+                  "a certificate's name");
+  };
+  add_to_name(NID_commonName, name);
+  if (unit != nullptr) add_to_name(NID_organizationalUnitName, unit);
   X509_gmtime_adj(X509_getm_notBefore(x), -kBackdateSeconds);
   X509_time_adj_ex(X509_getm_notAfter(x), days, 0, nullptr);
-  check(X509_set_pubkey(x, key) == 1, "a certificate's key");
+  check_openssl(X509_set_pubkey(x, key) == 1, "a certificate's key");
   return certificate;
 }
 
@@ -117,13 +106,13 @@ Authority load_authority(const CertificatePaths& paths, const std::string& passw
 
 void sign(X509* certificate, const Authority& authority, const char* use) {
   X509* const issuer = authority.certificate.get();
-  check(X509_set_issuer_name(certificate, X509_get_subject_name(issuer)) == 1, "an issuer's name");
+  check_openssl(X509_set_issuer_name(certificate, X509_get_subject_name(issuer)) == 1, "an issuer's name");
   add_extension(certificate, issuer, NID_basic_constraints, "critical,CA:FALSE");
   add_extension(certificate, issuer, NID_key_usage, "critical,digitalSignature");
   add_extension(certificate, issuer, NID_ext_key_usage, use);
   add_extension(certificate, issuer, NID_subject_key_identifier, "hash");
   add_extension(certificate, issuer, NID_authority_key_identifier, "keyid:always");
-  check(X509_sign(certificate, authority.key.get(), EVP_sha256()) > 0, "signing a certificate");
+  check_openssl(X509_sign(certificate, authority.key.get(), EVP_sha256()) > 0, "signing a certificate");
 }
 
 struct IssuedLine {
@@ -152,25 +141,25 @@ void write_revoked(const CertificatePaths& paths, const Authority& authority,
                    const std::vector<std::string>& serials) {
   const RevocationListPointer list(X509_CRL_new());
   X509_CRL* const crl = list.get();
-  check(X509_CRL_set_version(crl, X509_CRL_VERSION_2) == 1, "a revocation list's version");
-  check(X509_CRL_set_issuer_name(crl, X509_get_subject_name(authority.certificate.get())) == 1,
-        "a revocation list's issuer");
+  check_openssl(X509_CRL_set_version(crl, X509_CRL_VERSION_2) == 1, "a revocation list's version");
+  check_openssl(X509_CRL_set_issuer_name(crl, X509_get_subject_name(authority.certificate.get())) == 1,
+                "a revocation list's issuer");
   const std::unique_ptr<ASN1_TIME, FreeBy<ASN1_TIME_free>> now(X509_gmtime_adj(nullptr, 0));
   X509_CRL_set1_lastUpdate(crl, now.get());
   X509_CRL_set1_nextUpdate(crl, X509_get0_notAfter(authority.certificate.get()));
   for (const std::string& serial : serials) {
     BIGNUM* number = nullptr;
-    check(BN_hex2bn(&number, serial.c_str()) > 0, "a serial number");
+    check_openssl(BN_hex2bn(&number, serial.c_str()) > 0, "a serial number");
     const std::unique_ptr<BIGNUM, FreeBy<BN_free>> held(number);
     const std::unique_ptr<ASN1_INTEGER, FreeBy<ASN1_INTEGER_free>> integer(
         BN_to_ASN1_INTEGER(number, nullptr));
     X509_REVOKED* revoked = X509_REVOKED_new();
     X509_REVOKED_set_serialNumber(revoked, integer.get());
     X509_REVOKED_set_revocationDate(revoked, now.get());
-    check(X509_CRL_add0_revoked(crl, revoked) == 1, "revoking");
+    check_openssl(X509_CRL_add0_revoked(crl, revoked) == 1, "revoking");
   }
   X509_CRL_sort(crl);
-  check(X509_CRL_sign(crl, authority.key.get(), EVP_sha256()) > 0, "signing a revocation list");
+  check_openssl(X509_CRL_sign(crl, authority.key.get(), EVP_sha256()) > 0, "signing a revocation list");
   write_file_atomically(paths.revoked,
                         to_pem([&](BIO* memory) { return PEM_write_bio_X509_CRL(memory, crl); }));
 }
@@ -190,14 +179,6 @@ std::vector<std::string> read_revoked(const CertificatePaths& paths) {
   return serials;
 }
 
-void check_name(const std::string& name) {
-  const auto fine = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
-  if (name.empty() || name[0] == '.' || name.size() > kMaxNameBytes ||
-      !std::all_of(name.begin(), name.end(), fine)) {
-    throw input_error("name '{}': expected 1 to {} letters, digits, '-', '_' and '.'", name, kMaxNameBytes);
-  }
-}
-
 bool is_address(const std::string& host) {
   const std::unique_ptr<ASN1_OCTET_STRING, FreeBy<ASN1_OCTET_STRING_free>> address(
       a2i_IPADDRESS(host.c_str()));
@@ -205,7 +186,38 @@ bool is_address(const std::string& host) {
   return address != nullptr;
 }
 
+struct IssueOptions {
+  int days = 0;
+  const std::string& password;
+  const char* unit = nullptr;  // of the organisation; null: none
+};
+
+Issued issue(const fs::path& folder, const fs::path& to, const std::string& name,
+             const IssueOptions& options) {
+  const CertificatePaths paths(folder);
+  check_client_name(name);
+  const Authority authority = load_authority(paths, options.password);
+  const KeyPointer key = make_key();
+  const CertificatePointer certificate = begin_certificate(name, options.days, key.get(), options.unit);
+  sign(certificate.get(), authority, "clientAuth");
+  // Noted first: whatever was handed out can be revoked.
+  note_issued(paths.issued, *certificate);
+  create_folders(to);
+  const Issued issued{to / (name + ".pem"), to / (name + ".key"), end_of(*certificate)};
+  write_key(issued.key, key.get());
+  write_certificate(issued.certificate, certificate.get());
+  return issued;
+}
+
 }  // namespace
+
+void check_client_name(const std::string& name) {
+  const auto fine = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; };
+  if (name.empty() || name[0] == '.' || name.size() > kMaxNameBytes ||
+      !std::all_of(name.begin(), name.end(), fine)) {
+    throw input_error("name '{}': expected 1 to {} letters, digits, '-', '_' and '.'", name, kMaxNameBytes);
+  }
+}
 
 CertificatePaths::CertificatePaths(const fs::path& folder)
     : ca(folder / "ca.pem"),
@@ -214,12 +226,13 @@ CertificatePaths::CertificatePaths(const fs::path& folder)
       server(folder / "server.pem"),
       server_key(folder / "server.key"),
       clients(folder / "clients"),
+      operators(folder / "operators"),
       issued(folder / "issued.txt") {}
 
 Issued make_authority(const fs::path& folder, const std::string& name, int days,
                       const std::string& password) {
   const CertificatePaths paths(folder);
-  check_name(name);
+  check_client_name(name);
   std::error_code code;
   if (fs::exists(paths.ca, code) || fs::exists(paths.ca_key, code))
     throw input_error("{}: holds a certificate authority already", folder.string());
@@ -227,11 +240,12 @@ Issued make_authority(const fs::path& folder, const std::string& name, int days,
   Authority authority{nullptr, make_key()};
   authority.certificate = begin_certificate(name, days, authority.key.get());
   X509* const certificate = authority.certificate.get();
-  check(X509_set_issuer_name(certificate, X509_get_subject_name(certificate)) == 1, "an issuer's name");
+  check_openssl(X509_set_issuer_name(certificate, X509_get_subject_name(certificate)) == 1,
+                "an issuer's name");
   add_extension(certificate, certificate, NID_basic_constraints, "critical,CA:TRUE,pathlen:0");
   add_extension(certificate, certificate, NID_key_usage, "critical,keyCertSign,cRLSign");
   add_extension(certificate, certificate, NID_subject_key_identifier, "hash");
-  check(X509_sign(certificate, authority.key.get(), EVP_sha256()) > 0, "signing a certificate");
+  check_openssl(X509_sign(certificate, authority.key.get(), EVP_sha256()) > 0, "signing a certificate");
   write_key(paths.ca_key, authority.key.get(), password);
   write_certificate(paths.ca, certificate);
   write_revoked(paths, authority, {});
@@ -262,19 +276,12 @@ Issued issue_server(const fs::path& folder, const std::vector<std::string>& host
 }
 
 Issued issue_client(const fs::path& folder, const std::string& name, int days, const std::string& password) {
-  const CertificatePaths paths(folder);
-  check_name(name);
-  const Authority authority = load_authority(paths, password);
-  const KeyPointer key = make_key();
-  const CertificatePointer certificate = begin_certificate(name, days, key.get());
-  sign(certificate.get(), authority, "clientAuth");
-  // Noted first: whatever was handed out can be revoked.
-  note_issued(paths.issued, *certificate);
-  create_folders(paths.clients);
-  const Issued issued{paths.clients / (name + ".pem"), paths.clients / (name + ".key"), end_of(*certificate)};
-  write_key(issued.key, key.get());
-  write_certificate(issued.certificate, certificate.get());
-  return issued;
+  return issue(folder, CertificatePaths(folder).clients, name, {days, password, nullptr});
+}
+
+Issued issue_operator(const fs::path& folder, const std::string& name, int days,
+                      const std::string& password) {
+  return issue(folder, CertificatePaths(folder).operators, name, {days, password, kOperatorUnit});
 }
 
 size_t revoke_client(const fs::path& folder, const std::string& name, const std::string& password) {
@@ -293,23 +300,6 @@ size_t revoke_client(const fs::path& folder, const std::string& name, const std:
   return count;
 }
 
-std::string renewal_request(const fs::path& certificate_file, const fs::path& key_file) {
-  const std::string pem = read_text_file(certificate_file);
-  const CertificatePointer certificate = parse_certificate(pem, certificate_file.string());
-  const KeyPointer key = parse_key(read_text_file(key_file), key_file.string());
-  if (X509_check_private_key(certificate.get(), key.get()) != 1) {
-    ERR_clear_error();
-    throw input_error("{}: not the key of {}", key_file.string(), certificate_file.string());
-  }
-  const RequestPointer request(X509_REQ_new());
-  check(X509_REQ_set_subject_name(request.get(), X509_get_subject_name(certificate.get())) == 1,
-        "a request's name");
-  check(X509_REQ_set_pubkey(request.get(), key.get()) == 1, "a request's key");
-  check(X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0, "signing a request");
-  return to_pem([&](BIO* memory) { return PEM_write_bio_X509(memory, certificate.get()); }) +
-         to_pem([&](BIO* memory) { return PEM_write_bio_X509_REQ(memory, request.get()); });
-}
-
 std::string renew_client(const fs::path& folder, const std::string& text, int days,
                          const std::string& password) {
   const CertificatePaths paths(folder);
@@ -317,7 +307,7 @@ std::string renew_client(const fs::path& folder, const std::string& text, int da
   const CertificatePointer old = parse_certificate(text, "the request");
   const RequestPointer request = parse_request(text, "the request");
   const std::string name = common_name(*old);
-  check_name(name);
+  check_client_name(name);
   const auto refuse = [&](const char* why) {
     ERR_clear_error();
     return input_error("the request of '{}': {}", name, why);
@@ -326,6 +316,7 @@ std::string renew_client(const fs::path& folder, const std::string& text, int da
     throw refuse("found a certificate of another authority, expected one of this folder's");
   if (X509_check_purpose(old.get(), X509_PURPOSE_SSL_CLIENT, 0) != 1)
     throw refuse("found a certificate that is not a client's");
+  if (is_operator(*old)) throw refuse("found an operator's certificate; issue a new one");
   if (is_expired(*old))
     throw refuse("its certificate has expired; issue a new one with `bitfed certs client`");
   const std::vector<std::string> revoked = read_revoked(paths);
@@ -338,6 +329,28 @@ std::string renew_client(const fs::path& folder, const std::string& text, int da
   sign(renewed.get(), authority, "clientAuth");
   note_issued(paths.issued, *renewed);
   return to_pem([&](BIO* memory) { return PEM_write_bio_X509(memory, renewed.get()); });
+}
+
+size_t renew_clients(const fs::path& folder, const fs::path& requests, int days, const std::string& password,
+                     const std::function<void(const std::string& text)>& refused) {
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(requests)) {
+    if (entry.path().extension() == ".req") files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  size_t count = 0;
+  for (const fs::path& file : files) {
+    try {
+      write_file_atomically(fs::path(file).replace_extension(".pem"),
+                            renew_client(folder, read_text_file(file), days, password));
+      ++count;
+    } catch (const Error& error) {
+      if (error.kind() != Error::Kind::kInput) throw;
+      refused(fmt::format("{}: {}", file.string(), error.what()));
+    }
+    fs::remove(file);
+  }
+  return count;
 }
 
 }  // namespace bitfed

@@ -179,6 +179,7 @@ CertificateCheck::Answer CertificateCheck::check(const std::string& pem) {
   }
   answer.name = common_name(*certificate);
   answer.seconds_left = seconds_left(*certificate);
+  answer.is_operator = is_operator(*certificate);
   if (answer.name.empty())
     return refuse(Standing::kRevoked, "the client's certificate: expected a common name");
   if (is_expired(*certificate)) {
@@ -192,7 +193,7 @@ CertificateCheck::Answer CertificateCheck::check(const std::string& pem) {
   X509_REVOKED* entry = nullptr;
   if (lists_->revoked && X509_CRL_get0_by_cert(lists_->revoked.get(), &entry, certificate.get()) == 1)
     return refuse(Standing::kRevoked, fmt::format("the certificate of '{}' was revoked", answer.name));
-  if (!trust_.allowed.empty()) {
+  if (!trust_.allowed.empty() && !answer.is_operator) {
     const auto listed = lists_->allowed.find(answer.name);
     if (listed == lists_->allowed.end()) {
       return refuse(Standing::kNotListed,

@@ -37,6 +37,7 @@ class CertificateCheck {
     std::string text;              // why it is not welcome
     std::optional<uint32_t> part;  // that the list of allowed clients reserves for this name
     int64_t seconds_left = 0;      // until the certificate expires
+    bool is_operator = false;      // the list of allowed clients does not concern operators
   };
   Answer check(const std::string& certificate);
   // Those since the last call.

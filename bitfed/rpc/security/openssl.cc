@@ -28,7 +28,21 @@ T* parse(const std::string& pem, const std::string& source, const char* what, Re
   return object;
 }
 
+// The first entry of a kind in the subject's name; empty: none.
+std::string subject_entry(const X509& certificate, int kind) {
+  const X509_NAME* name = X509_get_subject_name(&certificate);
+  const int at = X509_NAME_get_index_by_NID(name, kind, -1);
+  if (at < 0) return "";
+  const ASN1_STRING* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
+  const auto* first = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
+  return {first, static_cast<size_t>(ASN1_STRING_length(text))};
+}
+
 }  // namespace
+
+void check_openssl(bool good, const char* what) {
+  if (!good) throw failure("OpenSSL: {} failed: {}", what, ERR_error_string(ERR_get_error(), nullptr));
+}
 
 CertificatePointer parse_certificate(const std::string& pem, const std::string& source) {
   return CertificatePointer(parse<X509>(pem, source, "a certificate", PEM_read_bio_X509));
@@ -51,12 +65,11 @@ RevocationListPointer parse_revocation_list(const std::string& pem, const std::s
 }
 
 std::string common_name(const X509& certificate) {
-  const X509_NAME* name = X509_get_subject_name(&certificate);
-  const int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
-  if (at < 0) return "";
-  const ASN1_STRING* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
-  const auto* first = reinterpret_cast<const char*>(ASN1_STRING_get0_data(text));
-  return {first, static_cast<size_t>(ASN1_STRING_length(text))};
+  return subject_entry(certificate, NID_commonName);
+}
+
+bool is_operator(const X509& certificate) {
+  return subject_entry(certificate, NID_organizationalUnitName) == kOperatorUnit;
 }
 
 std::string serial_of(const X509& certificate) {

@@ -11,7 +11,8 @@ namespace bitfed {
 
 // One line: an act that begins, or its outcome.
 struct AuditEntry {
-  uint32_t user = 0;  // who asked
+  std::optional<uint32_t> user = {};     // of the server's machine who asked, or
+  std::optional<std::string> name = {};  // the operator's, over the network
   std::optional<std::string> act = {};
   std::optional<std::string> done = {};
   std::optional<std::string> failed = {};
@@ -20,7 +21,8 @@ struct AuditEntry {
   std::string previous = {};
 
   static void fields(auto& self, auto& field) {
-    field("user", self.user);
+    field.if_set("user", self.user);
+    field.if_set("operator", self.name);
     field.if_set("act", self.act);
     field.if_set("done", self.done);
     field.if_set("failed", self.failed);

@@ -38,6 +38,7 @@ Coordinator::Coordinator(CoordinatorOptions options, FederationStore& store, Eve
       dropped_(store.dropped()),
       names_(store.clients()) {
   if (const auto changed = store.policy()) options_.policy = *changed;
+  paused_ = store.paused();
   last_progress_ = options_.now();
   last_sweep_ = options_.now();
 }
@@ -207,6 +208,8 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
       wake_.notify_all();
     } else if (message.has_failed()) {
       failed(connection, message.failed());
+    } else if (message.message_case() == FromClient::kRenew) {
+      renew(peer, connection, message.renew());
     } else {
       throw input_error("found a message of a kind that this server does not know");
     }
@@ -274,41 +277,6 @@ void Coordinator::cut_slow(Peer& peer, Connection& connection) {
   }
 }
 
-// A certificate that was good when the connection began. Only a revocation is final; in each case the round
-// goes on without the client.
-void Coordinator::cut_unwelcome(Peer& peer, Connection& connection, Standing standing) {
-  const char* const kind = standing == Standing::kRevoked   ? "revoked"
-                           : standing == Standing::kExpired ? "expired"
-                                                            : "not-listed";
-  const char* const text = standing == Standing::kRevoked   ? "the certificate was revoked"
-                           : standing == Standing::kExpired ? "the certificate has expired"
-                                                            : "not on the list of allowed clients";
-  fault(kind, connection, text);
-  release(connection);
-  end(peer, connection, standing == Standing::kRevoked ? Ending::kRefused : Ending::kNotNow, text);
-  connection.last_heard = options_.now();
-  if (connection.number) drop(*connection.number, text);
-}
-
-void Coordinator::drop(uint32_t number, const std::string& why) {
-  if (dropped_.insert(number).second) store_.set_dropped(number, true);
-  away_since_.erase(number);
-  if (current_ && current_->wanted.erase(number) > 0) {
-    events_(ClientLost{.round = current_->round, .client = number, .text = why});
-    wake_.notify_all();
-  }
-}
-
-// Clients that have been away for too long leave the round.
-void Coordinator::drop_those_away() {
-  if (!current_) return;
-  for (const uint32_t number : std::vector<uint32_t>(current_->wanted.begin(), current_->wanted.end())) {
-    const auto since = away_since_.find(number);
-    if (since != away_since_.end() && seconds_since(since->second) > options_.max_away_seconds)
-      drop(number, fmt::format("away for {:.0f} s", seconds_since(since->second)));
-  }
-}
-
 void Coordinator::sweep(const std::function<Standing(const Peer&)>& standing_of) {
   const std::lock_guard lock(mutex_);
   std::erase_if(allowances_, [now = options_.now()](const auto& entry) { return entry.second.is_full(now); });
@@ -350,18 +318,6 @@ void Coordinator::set_network(const NetworkStatus& network) {
   network_ = network;
 }
 
-void Coordinator::pause(bool paused) {
-  const std::lock_guard lock(mutex_);
-  paused_ = paused;
-  wake_.notify_all();
-}
-
-void Coordinator::end_after_round() {
-  const std::lock_guard lock(mutex_);
-  ends_after_round_ = true;
-  wake_.notify_all();
-}
-
 void Coordinator::end(Peer& peer, Connection& connection, Ending ending, const std::string& text) {
   if (connection.ending) return;
   connection.ending = true;
@@ -391,6 +347,26 @@ uint32_t Coordinator::register_client(const Connection& connection, const v1::He
   return store_.register_client(connection.name, connection.part, options_.clients);
 }
 
+// A device that has less than the server has accepted of it: what it keeps for itself is older than its
+// updates, and its next update comes from another state than in an uninterrupted run. Earlier builds do not
+// say what they have.
+void Coordinator::check_not_restored(const Connection& connection, const v1::Hello& message) {
+  const auto newest = store_.newest_accepted(*connection.number);
+  const bool without_state = message.federation().empty();
+  if (!newest || (!without_state && !message.has_after_round())) return;
+  if (!without_state && message.after_round() > *newest) return;
+  ++counts_["restored"];
+  const std::string found = without_state ? "no state"
+                            : message.after_round() == 0
+                                ? "the state before its first update"
+                                : fmt::format("the state after round {}", message.after_round() - 1);
+  log(connection.name,
+      Warning{.text =
+                  fmt::format("client '{}' comes with {}, but an update of round {} was accepted: it was "
+                              "restored from an older copy or lost its state, and the model will be another",
+                              connection.name, found, *newest)});
+}
+
 void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& message) {
   if (connection.number) throw input_error("found hello twice");
   const auto refuse = [&](const std::string& text, Ending ending = Ending::kRefused) {
@@ -410,6 +386,7 @@ void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& mes
                        printable(message.federation(), kMaxNameBytes)));
     return;
   }
+  const bool known = is_registered(connection.name);
   try {
     connection.number = register_client(connection, message);
   } catch (const Error& error) {
@@ -431,6 +408,7 @@ void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& mes
                                        .name = connection.name,
                                        .peer = connection.address,
                                        .version = printable(message.version(), kMaxNameBytes)});
+  if (known) check_not_restored(connection, message);
 
   FromServer answer;
   v1::Welcome& welcome = *answer.mutable_welcome();
@@ -439,6 +417,7 @@ void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& mes
   welcome.set_number(number);
   welcome.set_seed(options_.seed);
   welcome.set_recipe(options_.recipe);
+  welcome.set_renews(options_.renew != nullptr);
   v1::Prototype& prototype = *welcome.mutable_prototype();
   const Dataset& shape = options_.prototype;
   prototype.set_name(shape.name);
@@ -533,6 +512,14 @@ void Coordinator::failed(Connection& connection, const v1::Failed& message) {
   wake_.notify_all();
 }
 
+void Coordinator::renew(Peer& peer, const Connection& connection, const std::string& request) {
+  if (!options_.renew)
+    throw input_error("found a request for a certificate, expected none: this server has no TLS");
+  FromServer answer;
+  answer.set_renewed(options_.renew(connection.name, request));
+  peer.send(answer);
+}
+
 void Coordinator::hand_work(Peer& peer, const Connection& connection) {
   if (!current_ || !connection.ready || !current_->wanted.contains(*connection.number)) return;
   FromServer head;
@@ -553,53 +540,6 @@ void Coordinator::hand_result(Peer& peer, Connection& connection) {
   peer.send(head, result_);
 }
 
-// The part's client is unknown from now on; a connection that it has is ended.
-void Coordinator::forget(uint32_t part) {
-  if (const auto found = by_number_.find(part); found != by_number_.end()) {
-    Connection& connection = connections_.at(found->second);
-    release(connection);
-    connection.number.reset();
-    end(*found->second, connection, Ending::kNotNow, "this client's part was given to another");
-    by_number_.erase(found);
-  }
-  store_.free_part(part);
-  names_.erase(part);
-}
-
-void Coordinator::drop(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [number, known] : names_) {
-    if (known != name) continue;
-    if (const auto found = by_number_.find(number); found != by_number_.end()) {
-      Connection& connection = connections_.at(found->second);
-      release(connection);
-      end(*found->second, connection, Ending::kBusy, "dropped by the operator");
-    }
-    drop(number, "dropped by the operator");
-    return;
-  }
-  throw input_error("client '{}': not known here", name);
-}
-
-void Coordinator::free_part(uint32_t part) {
-  const std::lock_guard lock(mutex_);
-  if (!names_.contains(part)) throw input_error("part {}: no client holds it", part);
-  drop(part, "its part was freed");
-  forget(part);
-}
-
-RoundPolicy Coordinator::policy() const {
-  const std::lock_guard lock(mutex_);
-  return options_.policy;
-}
-
-void Coordinator::set_policy(const RoundPolicy& policy) {
-  const std::lock_guard lock(mutex_);
-  store_.set_policy(policy);
-  options_.policy = policy;
-  wake_.notify_all();
-}
-
 void Coordinator::warn(const std::string& text) {
   warn("", text);
 }
@@ -618,41 +558,6 @@ void Coordinator::warn(const std::string& name, const std::string& text) {
 void Coordinator::stop() {
   const std::lock_guard lock(mutex_);
   for (auto& [peer, connection] : connections_) end(*peer, connection, Ending::kStopping, "the server stops");
-}
-
-CoordinatorStatus Coordinator::status() const {
-  const std::lock_guard lock(mutex_);
-  CoordinatorStatus status;
-  for (const auto& [number, name] : names_) {
-    CoordinatorStatus::Client client;
-    client.number = number;
-    client.name = name;
-    if (const auto found = by_number_.find(number); found != by_number_.end()) {
-      const Connection& connection = connections_.at(found->second);
-      client.connected = true;
-      client.ready = connection.ready;
-      client.samples = connection.samples;
-      client.peer = connection.address;
-    }
-    if (const auto last = last_round_.find(number); last != last_round_.end())
-      client.last_round = last->second;
-    status.clients.push_back(client);
-  }
-  status.connections = connections_.size();
-  if (current_) {
-    status.round = current_->round;
-    status.wanted = current_->wanted.size();
-  }
-  status.waiting_seconds = seconds_since(last_progress_);
-  status.waiting_bytes = waiting_bytes_;
-  for (const auto& [peer, connection] : connections_) {
-    if (connection.offer && !connection.incoming) ++status.waiting_offers;
-  }
-  status.dropped = dropped_.size();
-  status.paused = paused_;
-  status.network = network_;
-  status.counts = counts_;
-  return status;
 }
 
 }  // namespace bitfed

@@ -59,6 +59,8 @@ class Peer {
   virtual void cut() = 0;
   // How long the message that is being written has not gone out.
   virtual double stalled_seconds() const { return 0; }
+  // Until the client's certificate expires; none without TLS.
+  virtual std::optional<int64_t> certificate_seconds_left() const { return std::nullopt; }
 };
 
 struct CoordinatorOptions {
@@ -78,6 +80,8 @@ struct CoordinatorOptions {
   double silence_seconds = 60;       // so is an update that does not go on,
   double min_bytes_per_second = 16;  // or comes slower than this: half of a radio of 300 bit/s
   std::function<bool()> stop;
+  // Passes on a client's request for a new certificate, see RenewalMailbox::ask; none without TLS.
+  std::function<std::string(const std::string& name, const std::string& request)> renew;
   // The clock of deadlines, silences and allowances; tests pass their own.
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
@@ -99,6 +103,7 @@ struct CoordinatorStatus {
     bool ready = false;
     uint64_t samples = 0;
     std::string peer;
+    std::optional<int64_t> certificate_seconds;  // until its certificate expires
     int64_t last_round = -1;  // that an update of it was accepted in since this process began
   };
   std::vector<Client> clients;
@@ -144,7 +149,7 @@ class Coordinator : public Transport {
   void free_part(uint32_t part);
   RoundPolicy policy() const;
   void set_policy(const RoundPolicy& policy);
-  void pause(bool paused);  // no round begins while it is
+  void pause(bool paused);  // no round begins while it is, also after a restart
   void end_after_round();   // as if the user stopped it between two rounds
 
   // Logs something that an operator should see; about a client, as often as its lines may come.
@@ -207,6 +212,8 @@ class Coordinator : public Transport {
   void offered(Peer& peer, Connection& connection);
   void judge_waiting_offers();
   void failed(Connection& connection, const v1::Failed& message);
+  void renew(Peer& peer, const Connection& connection, const std::string& request);
+  void check_not_restored(const Connection& connection, const v1::Hello& message);
   void hand_work(Peer& peer, const Connection& connection);
   void hand_result(Peer& peer, Connection& connection);
   void end(Peer& peer, Connection& connection, Ending ending, const std::string& text);

@@ -28,6 +28,8 @@ constexpr std::string_view kAdded[] = {
     "CREATE TABLE IF NOT EXISTS checkpoint_digest (one INTEGER PRIMARY KEY CHECK (one = 1), sha256 TEXT NOT "
     "NULL)",
     "CREATE TABLE IF NOT EXISTS dropped (client INTEGER PRIMARY KEY)",
+    "CREATE TABLE IF NOT EXISTS paused (one INTEGER PRIMARY KEY CHECK (one = 1))",
+    "CREATE TABLE IF NOT EXISTS newest (client INTEGER PRIMARY KEY, round INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS policy (one INTEGER PRIMARY KEY CHECK (one = 1), minimum_clients INTEGER NOT "
     "NULL, "
     "quorum REAL NOT NULL, deadline_seconds REAL NOT NULL, least_answers INTEGER NOT NULL)",
@@ -103,6 +105,7 @@ std::map<uint32_t, std::string> FederationStore::clients() const {
 void FederationStore::free_part(uint32_t part) {
   const auto held = database_.lock();
   database_.prepare("DELETE FROM clients WHERE number = ?").bind(int64_t{part}).run();
+  database_.prepare("DELETE FROM newest WHERE client = ?").bind(int64_t{part}).run();
 }
 
 std::set<uint32_t> FederationStore::dropped() const {
@@ -141,6 +144,23 @@ void FederationStore::set_policy(const RoundPolicy& policy) {
       .bind(policy.deadline_seconds)
       .bind(int64_t{policy.min_answers})
       .run();
+}
+
+bool FederationStore::paused() const {
+  const auto held = database_.lock();
+  return database_.prepare("SELECT 1 FROM paused").step();
+}
+
+void FederationStore::set_paused(bool paused) {
+  const auto held = database_.lock();
+  database_.prepare(paused ? "INSERT OR IGNORE INTO paused VALUES (1)" : "DELETE FROM paused").run();
+}
+
+std::optional<uint32_t> FederationStore::newest_accepted(uint32_t client) const {
+  const auto held = database_.lock();
+  Statement row = database_.prepare("SELECT round FROM newest WHERE client = ?");
+  if (!row.bind(int64_t{client}).step()) return std::nullopt;
+  return static_cast<uint32_t>(row.integer(0));
 }
 
 std::optional<std::string> FederationStore::accepted(uint32_t round, uint32_t client) const {
@@ -203,6 +223,10 @@ void FederationStore::put(uint32_t round, const ClientResult& result, const std:
         .bind(static_cast<int64_t>(result.samples))
         .bind(static_cast<int64_t>(result.trained_samples))
         .bind(result.train_seconds)
+        .run();
+    database_.prepare("INSERT OR REPLACE INTO newest VALUES (?, ?)")
+        .bind(int64_t{result.client})
+        .bind(int64_t{round})
         .run();
   });
 }

@@ -37,6 +37,13 @@ class FederationStore : public RoundStore {
   std::optional<RoundPolicy> policy() const;
   void set_policy(const RoundPolicy& policy);
 
+  // Whether an operator has paused the federation.
+  bool paused() const;
+  void set_paused(bool paused);
+
+  // The newest round in which an update of the part's present client was accepted.
+  std::optional<uint32_t> newest_accepted(uint32_t client) const;
+
   // The digest of the update of a client that was accepted in a round, also after its bytes have gone. Kept
   // for the last rounds, and for ever of each client's newest update.
   std::optional<std::string> accepted(uint32_t round, uint32_t client) const;

@@ -14,6 +14,7 @@
 #include "bitfed/rpc/security/openssl.h"
 #include "bitfed/rpc/server/listener.h"
 #include "bitfed/rpc/server/outbox.h"
+#include "bitfed_operator_v1.grpc.pb.h"
 #include "bitfed_v1.grpc.pb.h"
 
 namespace bitfed {
@@ -22,6 +23,7 @@ namespace {
 using v1::FromClient;
 using v1::FromServer;
 
+constexpr size_t kMaxLine = 4096;                      // of an operator
 constexpr int64_t kWarnSeconds = int64_t{30} * 86400;  // before a certificate expires
 
 grpc::Status status_of(Ending ending, const std::string& text) {
@@ -51,6 +53,8 @@ class Session : public grpc::ServerBidiReactor<FromClient, FromServer>, public P
       : coordinator_(coordinator), context_(context), certificate_(std::move(certificate)) {}
 
   void begin(const CertificateCheck::Answer& identity) {
+    if (!certificate_.empty())
+      expires_ = std::chrono::system_clock::now() + std::chrono::seconds(identity.seconds_left);
     coordinator_.opened(*this, identity.name, context_.peer(), identity.part);
     StartRead(&incoming_);
   }
@@ -106,6 +110,12 @@ class Session : public grpc::ServerBidiReactor<FromClient, FromServer>, public P
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - writing_since_).count();
   }
 
+  std::optional<int64_t> certificate_seconds_left() const override {
+    if (!expires_) return std::nullopt;
+    return std::chrono::duration_cast<std::chrono::seconds>(*expires_ - std::chrono::system_clock::now())
+        .count();
+  }
+
  private:
   // With mutex_ held.
   void write_next() {
@@ -132,6 +142,7 @@ class Session : public grpc::ServerBidiReactor<FromClient, FromServer>, public P
   Coordinator& coordinator_;
   grpc::CallbackServerContext& context_;
   std::string certificate_;  // PEM; empty without TLS
+  std::optional<std::chrono::system_clock::time_point> expires_;
   FromClient incoming_;
 
   mutable std::mutex mutex_;
@@ -150,6 +161,11 @@ class Refusal : public grpc::ServerBidiReactor<FromClient, FromServer> {
   void OnDone() override { delete this; }
 };
 
+std::string certificate_of(const grpc::CallbackServerContext& context) {
+  const auto found = context.auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
+  return found.empty() ? "" : std::string(found[0].data(), found[0].size());
+}
+
 class Service : public v1::Federation::CallbackService {
  public:
   Service(Coordinator& coordinator, CertificateCheck* check, Listener& listener)
@@ -159,9 +175,12 @@ class Service : public v1::Federation::CallbackService {
     CertificateCheck::Answer identity;
     std::string certificate;
     if (check_ != nullptr) {
-      const auto found = context->auth_context()->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
-      if (!found.empty()) certificate = std::string(found[0].data(), found[0].size());
+      certificate = certificate_of(*context);
       identity = check_->check(certificate);
+      if (identity.is_operator && identity.standing == Standing::kWelcome) {
+        identity.standing = Standing::kRevoked;
+        identity.text = "an operator's certificate, which does not take part in rounds";
+      }
       if (identity.standing != Standing::kWelcome) {
         coordinator_.refused(identity.name, context->peer(), identity.text);
         const bool final = identity.standing == Standing::kRevoked;
@@ -182,6 +201,49 @@ class Service : public v1::Federation::CallbackService {
   Coordinator& coordinator_;
   CertificateCheck* check_;
   Listener& listener_;
+};
+
+// `bitfed admin` from another machine.
+class OperatorService : public v1::Operator::CallbackService {
+ public:
+  OperatorService(Coordinator& coordinator, CertificateCheck* check, Listener& listener,
+                  AnswerOperator answer)
+      : coordinator_(coordinator), check_(check), listener_(listener), answer_(std::move(answer)) {}
+
+  grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context, const v1::Question* question,
+                                v1::Reply* reply) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(answer(*context, question->line(), reply));
+    return reactor;
+  }
+
+ private:
+  grpc::Status answer(const grpc::CallbackServerContext& context, const std::string& line, v1::Reply* reply) {
+    if (check_ == nullptr)
+      return {grpc::StatusCode::PERMISSION_DENIED, "operators need TLS; without it, use the local socket"};
+    const CertificateCheck::Answer identity = check_->check(certificate_of(context));
+    if (identity.standing != Standing::kWelcome || !identity.is_operator) {
+      const std::string text =
+          identity.standing != Standing::kWelcome ? identity.text : "expected an operator's certificate";
+      coordinator_.refused(identity.name, context.peer(), text);
+      return {grpc::StatusCode::PERMISSION_DENIED, text};
+    }
+    listener_.authenticated(context.peer());
+    if (line.size() > kMaxLine || line.find_first_of("\r\n") != std::string::npos)
+      return {grpc::StatusCode::INVALID_ARGUMENT,
+              fmt::format("expected one line of at most {} bytes", kMaxLine)};
+    try {
+      reply->set_text(answer_(line, identity.name));
+    } catch (const std::exception& error) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, error.what()};
+    }
+    return grpc::Status::OK;
+  }
+
+  Coordinator& coordinator_;
+  CertificateCheck* check_;
+  Listener& listener_;
+  AnswerOperator answer_;
 };
 
 // gRPC tells of handshakes that fail in its own log and nowhere else, without the address: from there to
@@ -219,17 +281,20 @@ class HandshakeLog {
 
 class Server : public GrpcServer {
  public:
-  Server(const std::string& listen, const ServerTrust& trust, Coordinator& coordinator)
+  Server(const std::string& listen, const ServerTrust& trust, Coordinator& coordinator,
+         AnswerOperator answer_operator)
       : coordinator_(coordinator),
         handshakes_(coordinator),
         check_(trust.plaintext ? nullptr : std::make_unique<CertificateCheck>(trust)),
         listener_(trust.plaintext ? require_loopback(listen) : listen, {}),
         service_(coordinator, check_.get(), listener_),
+        operators_(coordinator, check_.get(), listener_, std::move(answer_operator)),
         certificate_(trust.certificate) {
     grpc::ServerBuilder builder;
     auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
         grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, server_credentials(trust));
     builder.RegisterService(&service_);
+    builder.RegisterService(&operators_);
     builder.SetMaxReceiveMessageSize(static_cast<int>(kMaxMessageBytes));
     // Pings find connections whose other end has gone without a word.
     builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20000);
@@ -304,6 +369,7 @@ class Server : public GrpcServer {
   std::unique_ptr<CertificateCheck> check_;
   Listener listener_;
   Service service_;
+  OperatorService operators_;
   std::unique_ptr<grpc::Server> server_;
   std::filesystem::path certificate_;
   NetworkStatus network_;
@@ -314,8 +380,8 @@ class Server : public GrpcServer {
 }  // namespace
 
 std::unique_ptr<GrpcServer> make_grpc_server(const std::string& listen, const ServerTrust& trust,
-                                             Coordinator& coordinator) {
-  return std::make_unique<Server>(listen, trust, coordinator);
+                                             Coordinator& coordinator, AnswerOperator answer_operator) {
+  return std::make_unique<Server>(listen, trust, coordinator, std::move(answer_operator));
 }
 
 }  // namespace bitfed

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -15,8 +16,11 @@ class GrpcServer {
   virtual uint16_t port() const = 0;
 };
 
+// Answers an operator's line; `name` is the certificate's. See OperatorActs.
+using AnswerOperator = std::function<std::string(const std::string& line, const std::string& name)>;
+
 // `listen`: "HOST:PORT", port 0 for any that is free. An input_error where it cannot be listened on.
 std::unique_ptr<GrpcServer> make_grpc_server(const std::string& listen, const ServerTrust& trust,
-                                             Coordinator& coordinator);
+                                             Coordinator& coordinator, AnswerOperator answer_operator);
 
 }  // namespace bitfed

@@ -37,6 +37,7 @@ FederationStatus::Client client_of(const CoordinatorStatus::Client& client) {
   if (client.ready) result.samples = client.samples;
   if (client.last_round >= 0) result.last_round = static_cast<uint64_t>(client.last_round);
   result.peer = client.peer;
+  result.certificate_seconds = client.certificate_seconds;
   return result;
 }
 

@@ -27,26 +27,27 @@ uint32_t parse_count(const std::string& key, const std::string& text) {
 
 }  // namespace
 
-std::string OperatorActs::answer(const std::string& line, unsigned user) {
+std::string OperatorActs::answer(const std::string& line, const Asker& asker) {
   const size_t space = std::min(line.find(' '), line.size());
   const std::string act = line.substr(0, space);
   const std::string argument = line.substr(std::min(space + 1, line.size()));
   if (act == "status") return status_();
-  audit_.append({.user = user, .act = line});
+  const std::lock_guard lock(mutex_);
+  audit_.append({.user = asker.user, .name = asker.name, .act = line});
   try {
-    std::string text = perform(act, argument);
-    audit_.append({.user = user, .done = line});
+    std::string text = perform(act, argument, asker);
+    audit_.append({.user = asker.user, .name = asker.name, .done = line});
     return text;
   } catch (const Error& error) {
-    audit_.append({.user = user, .failed = line, .text = error.what()});
+    audit_.append({.user = asker.user, .name = asker.name, .failed = line, .text = error.what()});
     throw;
   }
 }
 
-std::string OperatorActs::perform(const std::string& act, const std::string& argument) {
+std::string OperatorActs::perform(const std::string& act, const std::string& argument, const Asker& asker) {
   if (act == "pause") {
     coordinator_.pause(true);
-    return "paused: no round begins until `resume`, or a restart\n";
+    return "paused: no round begins until `resume`\n";
   }
   if (act == "resume") {
     coordinator_.pause(false);
@@ -62,6 +63,8 @@ std::string OperatorActs::perform(const std::string& act, const std::string& arg
   }
   if (act == "policy") return change_policy(argument);
   if (act == "backup") {
+    if (!asker.user)
+      throw input_error("backup: found a request over the network, expected one on the server");
     store_.back_up(argument);
     return argument + "\n";
   }

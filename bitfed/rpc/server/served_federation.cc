@@ -13,6 +13,7 @@
 #include "bitfed/rpc/server/http_server.h"
 #include "bitfed/rpc/server/live_status.h"
 #include "bitfed/rpc/server/operator_acts.h"
+#include "bitfed/rpc/server/renewal_mailbox.h"
 #include "bitfed/run/run_folder_writer.h"
 
 namespace bitfed {
@@ -22,12 +23,20 @@ CoordinatorOptions coordinator_options(const Experiment& experiment, const Serve
   CoordinatorOptions result;
   result.clients = experiment.clients;
   result.policy = experiment.policy;
-  result.recipe = experiment.recipe;
+  // As the federation was begun: clients that are there compare it, and a key may have been renamed
+  // meanwhile.
+  result.recipe = read_text_file(options.state / "recipe.toml");
   result.seed = experiment.seed;
   result.prototype = subset(experiment.train, {});
   result.max_update_bytes = options.max_update_bytes;
   result.raw_upload_bytes = experiment.method->make_server()->raw_upload_bytes().value_or(0);
   result.stop = options.stop;
+  if (!options.trust.plaintext) {
+    result.renew = [mailbox = RenewalMailbox(options.state / "renewals")](const std::string& name,
+                                                                          const std::string& request) {
+      return mailbox.ask(name, request);
+    };
+  }
   return result;
 }
 
@@ -78,7 +87,6 @@ RunSummary serve_federation(const Config& recipe, const ServeOptions& options, c
   };
   allow_many_connections();
   Coordinator coordinator(coordinator_options(experiment, options), store, sink);
-  const auto network = make_grpc_server(options.listen, options.trust, coordinator);
   const auto snapshot = [&] {
     FederationStatus status = live.snapshot(coordinator.status());
     std::error_code code;
@@ -86,15 +94,18 @@ RunSummary serve_federation(const Config& recipe, const ServeOptions& options, c
     if (!code) status.disk_free_bytes = space.available;
     return status;
   };
+  AuditLog audit(options.state / "audit.jsonl");
+  OperatorActs acts(coordinator, store, audit, [&] { return status_text(snapshot()); });
+  const auto network = make_grpc_server(
+      options.listen, options.trust, coordinator,
+      [&](const std::string& line, const std::string& name) { return acts.answer(line, {.name = name}); });
   const auto http =
       options.http.empty() ? nullptr : make_http_server(options.http, [&](const std::string& path) {
         return answer(path, coordinator, snapshot, options);
       });
-  AuditLog audit(options.state / "audit.jsonl");
-  OperatorActs acts(coordinator, store, audit, [&] { return status_text(snapshot()); });
-  const auto admin =
-      make_admin_socket(options.state / "admin.sock",
-                        [&](const std::string& line, unsigned user) { return acts.answer(line, user); });
+  const auto admin = make_admin_socket(
+      options.state / "admin.sock",
+      [&](const std::string& line, unsigned user) { return acts.answer(line, {.user = user}); });
   RunStarted started = started_event(experiment);
   started.port = network->port();
   if (http != nullptr) started.http_port = http->port();

@@ -1,0 +1,64 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/base/error_text.h"
+#include "tests/federated/dark_and_light.h"
+#include "tests/federated/hand_made.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::HasSubstr;
+
+Dataset some_rows(size_t count) {
+  RandomStream random({9, "rows"});
+  Dataset data;
+  data.name = "some";
+  data.columns = {"a", "b", "c"};
+  data.class_names = {"low", "high"};
+  for (size_t i = 0; i < count; ++i) {
+    data.labels.push_back(static_cast<uint16_t>(i % 2));
+    for (size_t c = 0; c < 3; ++c)
+      data.values.push_back(static_cast<float>(random.uniform() + data.labels[i]));
+  }
+  return data;
+}
+
+std::string recipe_of(const std::string& method, bool table) {
+  const bool network = method == "fedavg" || method == "fedbnn" || method == "fedbat" || method == "fedmud";
+  const std::string model = network                   ? "name = \"cnn4\"\nwidth = 16\n"
+                            : method == "fed-bin-mlp" ? "name = \"mlp\"\n"
+                            : table                   ? "name = \"tm\"\nclauses = 10\n"
+                                                      : "name = \"ctm\"\nclauses = 10\n";
+  return "rounds = 1\n[model]\n" + model + "[method]\nname = \"" + method + "\"\n[client]\nepochs = 1\n";
+}
+
+// Every round of the method up to its first of training: with a tensor that does not belong in it an upload
+// is refused, without it accepted.
+void expect_refused(const std::string& name, const Dataset& data) {
+  SCOPED_TRACE(name);
+  const auto method = hand_made::method_of(recipe_of(name, data.is_table()), subset(data, {}), 3);
+  const auto server = method->make_server();
+  const auto client = method->make_client();
+  ClientContext context = context_of(4);
+  context.keep = [](const State& /*state*/) {};
+  for (uint32_t round = server->needs_preparation() ? 0 : 1; round < 2; ++round) {
+    State upload = client->train(server->broadcast(round), data, context);
+    State junk = upload;
+    junk.add_scalar<uint32_t>("junk", 7);
+    EXPECT_THAT(error_text([&] { server->accept(0, junk); }), HasSubstr("tensors, expected")) << round;
+    server->accept(0, upload);
+    server->finish_round(round);
+  }
+}
+
+TEST(JunkTensors, AreRefusedByEveryMethod) {
+  for (const MethodEntry& entry : methods()) {
+    if (entry.name != "fed-bin-mlp") expect_refused(entry.name, some_images(20));
+    if (entry.name.starts_with("fedtm") || entry.name == "fed-bin-mlp")
+      expect_refused(entry.name, some_rows(60));
+  }
+}
+
+}  // namespace
+}  // namespace bitfed
