@@ -62,9 +62,10 @@ void measure(const std::string& model, size_t clients, size_t batch, bool binary
   const Stopwatch clock;
   for (size_t i = 0; i < clients * batch; ++i) move_image(data, pixels, ImageMove::draw(&draws), moved);
   const double of_host = 1000 * clock.seconds();
-  fmt::print("{} x {}: step {:.3f} ms, descent {:.3f} ms, {:.0f} samples/s; search {:.2f} ms; host {:.3f} ms a step\n",
-             clients, batch, of_step, of_descent, static_cast<double>(clients * batch) / (of_step + of_descent) * 1000,
-             of_search, of_host);
+  fmt::print(
+      "{} x {}: step {:.3f} ms, descent {:.3f} ms, {:.0f} samples/s; search {:.2f} ms; host {:.3f} ms a step\n",
+      clients, batch, of_step, of_descent,
+      static_cast<double>(clients * batch) / (of_step + of_descent) * 1000, of_search, of_host);
 }
 
 }  // namespace

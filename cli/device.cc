@@ -48,9 +48,10 @@ int index_of(const std::string& name) {
 
 void add_device_option(CLI::App* command, std::string* device) {
   command
-      ->add_option("--device", *device,
-                   "Where networks are trained: cpu, cuda (an NVIDIA GPU), cuda:N, or auto: a GPU if there is one.\n"
-                   "The model is the same, byte for byte")
+      ->add_option(
+          "--device", *device,
+          "Where networks are trained: cpu, cuda (an NVIDIA GPU), cuda:N, or auto: a GPU if there is one.\n"
+          "The model is the same, byte for byte")
       ->capture_default_str()
       ->type_name("DEVICE");
 }

@@ -10,8 +10,8 @@
 #include "bitfed/report/reproduction/reproduction.h"
 #include "bitfed/simulation/metrics.h"
 #include "bitfed/simulation/sweep.h"
-#include "cli/device.h"
 #include "cli/commands.h"
+#include "cli/device.h"
 #include "cli/reproduced.h"
 #include "cli/stop.h"
 

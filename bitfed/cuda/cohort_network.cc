@@ -66,14 +66,17 @@ class CohortNetwork::Builder {
   void backward(Work work) {
     n_.backward_.push_back(work);
   }
-  size_t values(const Extent& extent) const { return cohort_.clients * size_t{cohort_.batch} * extent.floats(); }
+  size_t values(const Extent& extent) const {
+    return cohort_.clients * size_t{cohort_.batch} * extent.floats();
+  }
   float* floats(const Extent& extent) const { return n_.allocate_array<float>(values(extent)); }
   OfClient value_of(const std::string& name) const { return n_.parameter(name, false); }
   OfClient gradient_of(const std::string& name) const { return n_.parameter(name, true); }
 
   // The output of a layer, behind which `rest` follows.
   Node output(const Extent& extent, Records rest, float* last_gradient) const {
-    return {extent, floats(extent), rest.empty() && last_gradient != nullptr ? last_gradient : floats(extent)};
+    return {extent, floats(extent),
+            rest.empty() && last_gradient != nullptr ? last_gradient : floats(extent)};
   }
 
   Node add(Records* records, const Node& in, float* last_gradient) {
@@ -120,7 +123,8 @@ class CohortNetwork::Builder {
            is(behind_norm.subspan(1), LayerKind::kMaxPool) && behind_norm[1].window == 2;
   }
 
-  // other: an array that the input's gradient gets added, if *other is not null when the gradient is computed.
+  // other: an array that the input's gradient gets added, if *other is not null when the gradient is
+  // computed.
   Node add_signs(const LayerRecord& record, const Node& in, float* const* other) {
     Signs s;
     s.in = in.extent;
@@ -139,7 +143,8 @@ class CohortNetwork::Builder {
     return out;
   }
 
-  Node add_convolution(const LayerRecord& record, const Node& in, bool adds, Records* rest, float* last_gradient) {
+  Node add_convolution(const LayerRecord& record, const Node& in, bool adds, Records* rest,
+                       float* last_gradient) {
     const Extent extent = extent_of(record.out);
     const bool biased = is(*rest, LayerKind::kBias);
     Node out{extent, floats(extent), nullptr};
@@ -154,8 +159,8 @@ class CohortNetwork::Builder {
     if (!biased) return out;
     *rest = rest->subspan(1);
     const Activation activation = take_activation(rest);
-    return add_activation(activation, value_of(record.name + ".bias"), gradient_of(record.name + ".bias"), out, *rest,
-                          last_gradient);
+    return add_activation(activation, value_of(record.name + ".bias"), gradient_of(record.name + ".bias"),
+                          out, *rest, last_gradient);
   }
 
   Rotated add_rotated(const LayerRecord& record, uint32_t inputs) {
@@ -215,11 +220,13 @@ class CohortNetwork::Builder {
     s.weight_factors = n_.allocate_array<float>(filters);
     s.longest = n_.allocate_array<uint32_t>(2 * 64);
     s.partial = n_.allocate_array<float>(cohort_.clients * size_t{s.runs()} * r.shape.rows * r.shape.rows);
-    if (s.scratch_step > 0) s.scratch = n_.allocate_array<float>(cohort_.clients * size_t{s.runs()} * s.scratch_step);
+    if (s.scratch_step > 0)
+      s.scratch = n_.allocate_array<float>(cohort_.clients * size_t{s.runs()} * s.scratch_step);
     n_.searches_.push_back(s);
   }
 
-  void add_sign_convolution(const LayerRecord& record, const Node& in, const Node& out, bool adds, bool knows_largest) {
+  void add_sign_convolution(const LayerRecord& record, const Node& in, const Node& out, bool adds,
+                            bool knows_largest) {
     SignConvolution c;
     c.kernel = kernel_of(record.kernel);
     c.in = in.extent;
@@ -332,13 +339,14 @@ class CohortNetwork::Builder {
     return out;
   }
 
-  Node add_activation(Activation activation, const OfClient& bias, const OfClient& bias_gradient, const Node& in,
-                      Records rest, float* last_gradient) {
+  Node add_activation(Activation activation, const OfClient& bias, const OfClient& bias_gradient,
+                      const Node& in, Records rest, float* last_gradient) {
     const Node out = output(in.extent, rest, last_gradient);
     const ClipBounds bounds = clip_bounds(activation);
-    float* sums = bias.first == nullptr
-                      ? nullptr
-                      : n_.allocate_array<float>(cohort_.clients * size_t{cohort_.batch} * in.extent.channels);
+    float* sums =
+        bias.first == nullptr
+            ? nullptr
+            : n_.allocate_array<float>(cohort_.clients * size_t{cohort_.batch} * in.extent.channels);
     forward([this_ = &n_, activation, bias, in, out] {
       activation_forward(this_->cohort_, in.extent, activation, in.value, bias, out.value, this_->stream_);
     });
@@ -436,11 +444,12 @@ class CohortNetwork::Builder {
     } else if (identity && in.gradient != nullptr) {
       // Behind the path's backward pass, which is recorded later and runs earlier.
       backward([this_ = &n_, in, sum_gradient] {
-        add_clipped(this_->cohort_, in.extent, in.gradient, sum_gradient, clip_bounds(Activation::kNone), in.gradient,
-                    this_->stream_);
+        add_clipped(this_->cohort_, in.extent, in.gradient, sum_gradient, clip_bounds(Activation::kNone),
+                    in.gradient, this_->stream_);
       });
     }
-    // The shortcut first: the backward pass goes the other way, and the path's gradient is what the shortcut adds to.
+    // The shortcut first: the backward pass goes the other way, and the path's gradient is what the shortcut
+    // adds to.
     Node shortcut = in;
     if (!identity) {
       Records behind = Records(record.shortcut).subspan(1);
@@ -453,11 +462,13 @@ class CohortNetwork::Builder {
     const Node main = add_all(path, entry, sum_gradient);
     if (std::exchange(sum_, nullptr) != nullptr) {
       forward([this_ = &n_, main, sum, out] {
-        add_clipped(this_->cohort_, out.extent, main.value, sum.shortcut, sum.bounds, out.value, this_->stream_);
+        add_clipped(this_->cohort_, out.extent, main.value, sum.shortcut, sum.bounds, out.value,
+                    this_->stream_);
       });
     }
     backward([this_ = &n_, out, bounds, sum_gradient] {
-      activation_backward(this_->cohort_, out.extent, bounds, out.value, out.gradient, sum_gradient, this_->stream_);
+      activation_backward(this_->cohort_, out.extent, bounds, out.value, out.gradient, sum_gradient,
+                          this_->stream_);
     });
     return out;
   }
@@ -511,7 +522,8 @@ CohortNetwork::CohortNetwork(const TrainedNetwork& network, size_t clients, size
   labels_ = Array<uint16_t>(clients * batch);
   std::vector<float> inputs;
   for (size_t c = 0; c < spec.channels; ++c) {
-    for (int pixel = 0; pixel < 256; ++pixel) inputs.push_back(input_of(spec, static_cast<uint8_t>(pixel), c));
+    for (int pixel = 0; pixel < 256; ++pixel)
+      inputs.push_back(input_of(spec, static_cast<uint8_t>(pixel), c));
   }
   inputs_of_pixels_ = Array<float>(inputs.size());
   stream_.copy_to_device(inputs_of_pixels_.data(), inputs.data(), inputs.size() * sizeof(float));
@@ -535,7 +547,8 @@ CohortNetwork::CohortNetwork(const TrainedNetwork& network, size_t clients, size
   Node input{extent, allocate_array<float>(clients * batch * extent.floats()), nullptr};
   const Extent image{spec.height, spec.image_width, spec.channels};
   forward_.push_back([this, image, extent, input] {
-    load_images(cohort_, image, extent.channels, pixels_.data(), inputs_of_pixels_.data(), input.value, stream_);
+    load_images(cohort_, image, extent.channels, pixels_.data(), inputs_of_pixels_.data(), input.value,
+                stream_);
   });
   Builder builder(this);
   const Node scores = builder.add_all(architecture_.layers, input, nullptr);
@@ -590,8 +603,8 @@ void CohortNetwork::descend(std::span<const ClientDescent> descents) {
                                  [](const ClientDescent& d) { return d.momentum != 0 || d.decay != 0; });
   if (moves && velocity_.size() == 0) velocity_ = Array<float>(parameters_.size());
   stream_.copy_to_device(descents_.data(), staging.descents.data(), descents_.bytes());
-  cuda::descend(cohort_.clients, floats_, flags_.data(), descents_.data(), parameters_.data(), gradients_.data(),
-                velocity_.data(), stream_);
+  cuda::descend(cohort_.clients, floats_, flags_.data(), descents_.data(), parameters_.data(),
+                gradients_.data(), velocity_.data(), stream_);
   staging.done.record(stream_);
   values_hold_all_ = false;
 }
@@ -668,8 +681,8 @@ void CohortNetwork::draw_masks(const uint32_t* images) {
 void CohortNetwork::set(size_t client, size_t parameter, std::span<const float> values) {
   Parameter& own = *model_.parameters()[parameter];
   own.assign(values);
-  stream_.copy_to_device(parameters_.data() + client * floats_ + offsets_[parameter], own.values.values.data(),
-                         own.values.values.size() * sizeof(float));
+  stream_.copy_to_device(parameters_.data() + client * floats_ + offsets_[parameter],
+                         own.values.values.data(), own.values.values.size() * sizeof(float));
   stream_.synchronise();
   values_hold_all_ = false;
 }

@@ -13,8 +13,8 @@
 
 namespace bitfed::cuda {
 
-// The networks of a cohort's clients on the device: memory for all of them, and a training step as launches for all of
-// them. Knows nothing of rounds.
+// The networks of a cohort's clients on the device: memory for all of them, and a training step as launches
+// for all of them. Knows nothing of rounds.
 class CohortNetwork {
  public:
   // At most 64 clients. Throws OutOfMemory.

@@ -39,7 +39,8 @@ class NetworkPool {
   std::vector<std::unique_ptr<CohortNetwork>> kept_;
 };
 
-// What the functions of Trainer ask of single clients is collected, and done for all of them when a result is needed.
+// What the functions of Trainer ask of single clients is collected, and done for all of them when a result is
+// needed.
 class CudaTrainer : public Trainer {
  public:
   CudaTrainer(std::shared_ptr<NetworkPool> pool, std::unique_ptr<CohortNetwork> network)
@@ -88,8 +89,8 @@ class CudaTrainer : public Trainer {
   void end_round(size_t client) override { fuses_ |= bit(client); }
 
   void load(size_t client, size_t index, std::span<const uint8_t> pixels) override {
-    std::memcpy(batches_.pixels + (client * network_->batch() + index) * network_->image_bytes(), pixels.data(),
-                pixels.size());
+    std::memcpy(batches_.pixels + (client * network_->batch() + index) * network_->image_bytes(),
+                pixels.data(), pixels.size());
   }
   void differentiate(std::span<const std::span<const uint16_t>> labels) override {
     finish();
@@ -138,11 +139,12 @@ Trainers make_trainers(size_t cohort) {
   Trainers trainers;
   trainers.cohort = cohort;
   trainers.make = [pool = std::make_shared<NetworkPool>()](const TrainedNetwork& network, size_t clients,
-                                                    size_t batch) -> std::unique_ptr<Trainer> {
+                                                           size_t batch) -> std::unique_ptr<Trainer> {
     try {
       return std::make_unique<CudaTrainer>(pool, pool->take(network, clients, batch));
     } catch (const OutOfMemory& out) {
-      throw TrainerTooLarge(fmt::format("GPU: found no {} bytes of memory for a cohort of {} clients", out.bytes, clients));
+      throw TrainerTooLarge(
+          fmt::format("GPU: found no {} bytes of memory for a cohort of {} clients", out.bytes, clients));
     }
   };
   return trainers;

@@ -5,9 +5,8 @@
 
 namespace bitfed::cuda {
 
-// Trainers on a GPU: cohorts of at most `cohort` clients. Memory and recorded steps of a network stay for the next
-// round. A trainer that does not fit the memory throws
-// TrainerTooLarge.
+// Trainers on a GPU: cohorts of at most `cohort` clients. Memory and recorded steps of a network stay for the
+// next round. A trainer that does not fit the memory throws TrainerTooLarge.
 Trainers make_trainers(size_t cohort);
 
 }  // namespace bitfed::cuda

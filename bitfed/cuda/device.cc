@@ -13,7 +13,8 @@ constexpr int kMinCapability = 90;
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // forgets it
-  throw failure("GPU: {}: {}; the run can be resumed, also with --device cpu", what, cudaGetErrorString(status));
+  throw failure("GPU: {}: {}; the run can be resumed, also with --device cpu", what,
+                cudaGetErrorString(status));
 }
 
 void* allocated(cudaError_t status, void* memory, size_t bytes) {
@@ -116,16 +117,18 @@ DeviceInfo open_device(int index) {
   const cudaError_t status = cudaGetDeviceCount(&count);
   if (status != cudaSuccess) {
     cudaGetLastError();
-    throw input_error("--device cuda: {}, expected an NVIDIA GPU and its driver; --device cpu trains without one",
-                      cudaGetErrorString(status));
+    throw input_error(
+        "--device cuda: {}, expected an NVIDIA GPU and its driver; --device cpu trains without one",
+        cudaGetErrorString(status));
   }
   if (index >= count) throw input_error("--device cuda:{}: found {} GPUs, numbered from 0", index, count);
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, index), "device");
   const int capability = 10 * properties.major + properties.minor;
   if (capability < kMinCapability) {
-    throw input_error("--device cuda:{}: found {} of compute capability {}.{}, expected {}.{} or later", index,
-                      properties.name, properties.major, properties.minor, kMinCapability / 10, kMinCapability % 10);
+    throw input_error("--device cuda:{}: found {} of compute capability {}.{}, expected {}.{} or later",
+                      index, properties.name, properties.major, properties.minor, kMinCapability / 10,
+                      kMinCapability % 10);
   }
   check(cudaSetDevice(index), "device");
   int driver = 0;

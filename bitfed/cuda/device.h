@@ -1,7 +1,8 @@
 #pragma once
 
-// A kernel is written once. nvcc compiles it for a GPU; with BITFED_CUDA_EMULATED a C++ compiler makes a function of
-// it whose threads take turns (emulation.h), so that tests reach every kernel on a machine without a GPU.
+// A kernel is written once. nvcc compiles it for a GPU; with BITFED_CUDA_EMULATED a C++ compiler makes a
+// function of it whose threads take turns (emulation.h), so that tests reach every kernel on a machine
+// without a GPU.
 #ifdef BITFED_CUDA_EMULATED
 #include "bitfed/cuda/emulation.h"
 #else
@@ -136,9 +137,10 @@ constexpr size_t kPlainShared = 48 << 10;  // a kernel that needs more must be a
 
 #if defined(BITFED_CUDA_EMULATED) || defined(__CUDACC__)
 template <typename... Parameters, typename... Arguments>
-void launch(void (*kernel)(Parameters...), const Blocks& blocks, unsigned threads, size_t shared, const Stream& stream,
-            const Arguments&... arguments) {
-  const dim3 grid(static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y), static_cast<unsigned>(blocks.z));
+void launch(void (*kernel)(Parameters...), const Blocks& blocks, unsigned threads, size_t shared,
+            const Stream& stream, const Arguments&... arguments) {
+  const dim3 grid(static_cast<unsigned>(blocks.x), static_cast<unsigned>(blocks.y),
+                  static_cast<unsigned>(blocks.z));
 #ifdef BITFED_CUDA_EMULATED
   (void)stream;
   emulate(grid, threads, shared, [&] { kernel(arguments...); });
@@ -168,7 +170,7 @@ int device_count();
 #ifdef BITFED_CUDA_EMULATED
 #define BITFED_SHARED(type, name) auto* name = reinterpret_cast<type*>(bitfed::cuda::emulated_shared())
 #else
-#define BITFED_SHARED(type, name)                 \
+#define BITFED_SHARED(type, name)                  \
   extern __shared__ float4 bitfed_shared_memory[]; \
   auto* name = reinterpret_cast<type*>(bitfed_shared_memory)
 #endif

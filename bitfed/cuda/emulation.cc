@@ -46,8 +46,8 @@ void run_threads() {
   }
 }
 
-// Goes on with a thread until it comes to a barrier or to its end. Jumps, where a context's own function would make a
-// system call.
+// Goes on with a thread until it comes to a barrier or to its end. Jumps, where a context's own function
+// would make a system call.
 void resume(Fibre* fibre) {
   block.running = fibre;
   if (_setjmp(block.scheduler) != 0) return;

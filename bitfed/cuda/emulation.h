@@ -1,6 +1,7 @@
 #pragma once
 
-// A GPU's threads on a CPU, for tests: blocks in sequence, the threads of a block as fibres that change at barriers.
+// A GPU's threads on a CPU, for tests: blocks in sequence, the threads of a block as fibres that change at
+// barriers.
 
 #include <cmath>
 #include <cstddef>

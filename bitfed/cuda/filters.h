@@ -4,8 +4,8 @@
 #include "bitfed/cuda/lanes.h"
 #include "bitfed/nn/kernels/sine.h"
 
-// What the kernels of rotated weights and of the search for rotations share. A block works on one filter at a time; the
-// functions are called by all of its threads.
+// What the kernels of rotated weights and of the search for rotations share. A block works on one filter at a
+// time; the functions are called by all of its threads.
 namespace bitfed::cuda {
 
 constexpr float kTinyDeviation = 1e-12f;  // as in RotatedWeights
@@ -28,7 +28,9 @@ BITFED_FORMULA uint32_t weight_at(const FilterMatrix& shape, uint32_t i) {
 struct Walk {
   uint32_t i, column, weight;
 
-  BITFED_FORMULA Walk(const FilterMatrix& shape, uint32_t lane) : i(lane), column(lane), weight(lane) { wrap(shape); }
+  BITFED_FORMULA Walk(const FilterMatrix& shape, uint32_t lane) : i(lane), column(lane), weight(lane) {
+    wrap(shape);
+  }
   BITFED_FORMULA void next(const FilterMatrix& shape) {
     i += 16;
     column += 16;
@@ -46,7 +48,8 @@ struct Walk {
 };
 
 BITFED_FORMULA float local_at(const Rotated& r, uint32_t client, uint32_t f, uint32_t i) {
-  return has_weight(r.shape, i) ? r.weights.at(client)[size_t{f} * r.weights_stride + weight_at(r.shape, i)] : 0.0f;
+  return has_weight(r.shape, i) ? r.weights.at(client)[size_t{f} * r.weights_stride + weight_at(r.shape, i)]
+                                : 0.0f;
 }
 
 BITFED_FORMULA size_t filter_at(const Rotated& r, uint32_t client, uint32_t f) {
@@ -58,8 +61,8 @@ BITFED_FORMULA float fused_at(const Rotated& r, uint32_t client, uint32_t f, uin
   return __fmaf_rn(local_at(r, client, f, i), lambda, r.anchor[filter_at(r, client, f) + i] * (1 - lambda));
 }
 
-// Sixteen threads take a filter: thread `lane` has the values lane, lane + 16 …, each sum's chain. `sixteen`: shared
-// memory for each sixteen, as many doubles.
+// Sixteen threads take a filter: thread `lane` has the values lane, lane + 16 …, each sum's chain. `sixteen`:
+// shared memory for each sixteen, as many doubles.
 struct FilterThreads {
   uint32_t filter, lane;
   double* sixteen;
@@ -80,7 +83,8 @@ struct Standardised {
 
 // take(walk, load(walk)) along a thread's way, in sequence; eight loads at a time, which hides their latency.
 template <typename Load, typename Take>
-BITFED_FORMULA void for_filter(const FilterMatrix& shape, uint32_t count, uint32_t lane, Load load, Take take) {
+BITFED_FORMULA void for_filter(const FilterMatrix& shape, uint32_t count, uint32_t lane, Load load,
+                               Take take) {
   using Value = decltype(load(Walk(shape, lane)));
   for (Walk w(shape, lane); w.i < count;) {
     Walk ahead = w;
@@ -98,8 +102,8 @@ BITFED_FORMULA void for_filter(const FilterMatrix& shape, uint32_t count, uint32
   }
 }
 
-// The mean and 1 / standard deviation of a filter whose values are `at(walk)`. All threads of the block come here; those
-// that have no filter with a count of 0.
+// The mean and 1 / standard deviation of a filter whose values are `at(walk)`. All threads of the block come
+// here; those that have no filter with a count of 0.
 template <typename At>
 BITFED_FORMULA Standardised standardise(const FilterMatrix& shape, uint32_t inputs, uint32_t count,
                                         const FilterThreads& threads, At at) {
@@ -140,8 +144,9 @@ struct FusedFilter {
   }
 };
 
-// put(row, column, sum over k < depth of a(row, k) * b(k, column)) for all rows and columns, a multiple of four; every
-// sum a chain of fused multiply-adds by depth. a4(row, k) gives four rows' elements, b4(k, column) four columns'.
+// put(row, column, sum over k < depth of a(row, k) * b(k, column)) for all rows and columns, a multiple of
+// four; every sum a chain of fused multiply-adds by depth. a4(row, k) gives four rows' elements, b4(k,
+// column) four columns'.
 template <typename A, typename B, typename Put>
 BITFED_FORMULA void multiply_small(uint32_t rows, uint32_t columns, uint32_t depth, A a4, B b4, Put put) {
   const uint32_t across = columns / 4;
@@ -168,8 +173,10 @@ BITFED_FORMULA void multiply_small(uint32_t rows, uint32_t columns, uint32_t dep
   }
 }
 
-// Four elements of a matrix: one of each of four rows, rows beyond the last as the last; or neighbours of a row.
-BITFED_FORMULA float4 down(const float* matrix, uint32_t stride, uint32_t rows, uint32_t row, uint32_t column) {
+// Four elements of a matrix: one of each of four rows, rows beyond the last as the last; or neighbours of a
+// row.
+BITFED_FORMULA float4 down(const float* matrix, uint32_t stride, uint32_t rows, uint32_t row,
+                           uint32_t column) {
   const auto at = [&](uint32_t r) { return matrix[size_t{r < rows ? r : rows - 1} * stride + column]; };
   return {at(row), at(row + 1), at(row + 2), at(row + 3)};
 }

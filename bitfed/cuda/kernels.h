@@ -3,9 +3,10 @@
 #include "bitfed/cuda/device.h"
 #include "bitfed/nn/kernels/kernels.h"
 
-// What a cohort's training step is made of: one launch or a few for all clients at once. Every function gives the bits
-// of the CPU's layer of the same name. Values of client g lie `step` floats behind those of client 0; a batch is
-// [image][row][column][channel] without borders, channels padded to kLanes but for a network's input.
+// What a cohort's training step is made of: one launch or a few for all clients at once. Every function gives
+// the bits of the CPU's layer of the same name. Values of client g lie `step` floats behind those of client
+// 0; a batch is [image][row][column][channel] without borders, channels padded to kLanes but for a network's
+// input.
 namespace bitfed::cuda {
 
 struct Cohort {
@@ -38,21 +39,22 @@ struct Norm {
   Activation activation = Activation::kNone;
   const float* x = nullptr;
   float* out = nullptr;
-  const float* added = nullptr;  // a shortcut that is added behind the activation; the sum is clipped to the bounds
+  const float* added =
+      nullptr;  // a shortcut that is added behind the activation; the sum is clipped to the bounds
   ClipBounds bounds{};
   OfClient scale, shift, mean, variance;    // mean and variance: the running ones
   OfClient scale_gradient, shift_gradient;  // of the parameters
   float* partial = nullptr;                 // [client][run][2][channel]
-  float* batch = nullptr;                   // [client][6][channel]: mean, inverse deviation, and what the passes need
+  float* batch = nullptr;  // [client][6][channel]: mean, inverse deviation, and what the passes need
 };
 
 size_t norm_partial_floats(const Cohort& cohort, const Extent& in);
 size_t norm_batch_floats(const Cohort& cohort, const Extent& in);
 void norm_forward(const Cohort& cohort, const Norm& norm, const Stream& stream);
-// `gradient`: of out. x_gradient may be x or the gradient. `largest`: a word per client that becomes at least the bits
-// of the largest magnitude; null: not wanted.
-void norm_backward(const Cohort& cohort, const Norm& norm, const float* gradient, float* x_gradient, uint32_t* largest,
-                   const Stream& stream);
+// `gradient`: of out. x_gradient may be x or the gradient. `largest`: a word per client that becomes at least
+// the bits of the largest magnitude; null: not wanted.
+void norm_backward(const Cohort& cohort, const Norm& norm, const float* gradient, float* x_gradient,
+                   uint32_t* largest, const Stream& stream);
 
 // Batch norm, activation and a 2 x 2 max pool.
 struct PooledNorm {
@@ -64,8 +66,8 @@ struct PooledNorm {
 
 void pooled_norm_forward(const Cohort& cohort, const PooledNorm& norm, const Stream& stream);
 // x_gradient: null if it is not wanted.
-void pooled_norm_backward(const Cohort& cohort, const PooledNorm& norm, const float* gradient, float* x_gradient,
-                          const Stream& stream);
+void pooled_norm_backward(const Cohort& cohort, const PooledNorm& norm, const float* gradient,
+                          float* x_gradient, const Stream& stream);
 
 // ------------------------------------------------------------------------------------------------ signs
 struct Signs {
@@ -82,7 +84,8 @@ void signs_forward(const Cohort& cohort, const Signs& signs, const Stream& strea
 void signs_backward(const Cohort& cohort, const Signs& signs, const float* gradient, const float* other,
                     float* x_gradient, const Stream& stream);
 
-// ------------------------------------------------------------------------------------------------ convolutions
+// ------------------------------------------------------------------------------------------------
+// convolutions
 struct Kernel {
   uint32_t side = 3;
   uint32_t stride = 1;
@@ -104,8 +107,8 @@ void real_convolution_forward(const Cohort& cohort, const RealConvolution& convo
 // From the gradient of y to that of the weights; and to that of x, to which it adds if `adds`.
 void real_convolution_weights(const Cohort& cohort, const RealConvolution& convolution, const float* gradient,
                               const Stream& stream);
-void real_convolution_input(const Cohort& cohort, const RealConvolution& convolution, const float* gradient, bool adds,
-                            float* x_gradient, const Stream& stream);
+void real_convolution_input(const Cohort& cohort, const RealConvolution& convolution, const float* gradient,
+                            bool adds, float* x_gradient, const Stream& stream);
 
 // Of signs with signs, on the tensor cores.
 struct SignConvolution {
@@ -114,10 +117,12 @@ struct SignConvolution {
   const int8_t* x = nullptr;
   float* y = nullptr;
   const int8_t* weights = nullptr;  // [client][filter][tap][input channel]
-  int8_t* transposed = nullptr;     // [client][input channel][tap][filter], the taps by phase, each phase's last first
-  int8_t* high = nullptr;           // gradients of y in fixed point, 256 * high + low
+  int8_t* transposed =
+      nullptr;             // [client][input channel][tap][filter], the taps by phase, each phase's last first
+  int8_t* high = nullptr;  // gradients of y in fixed point, 256 * high + low
   uint8_t* low = nullptr;
-  float* factor = nullptr;      // [client]: of the fixed point; 0 or not a number where there is nothing to multiply
+  float* factor =
+      nullptr;  // [client]: of the fixed point; 0 or not a number where there is nothing to multiply
   uint32_t* largest = nullptr;  // [client]: the bits of the largest gradient of y
   int32_t* sums = nullptr;      // [client][filter][tap][input channel]: of the weights' gradients
 };
@@ -127,10 +132,11 @@ void sign_convolution_forward(const Cohort& cohort, const SignConvolution& convo
 void sign_convolution_largest(const Cohort& cohort, const SignConvolution& convolution, const float* gradient,
                               const Stream& stream);
 // Needs `largest`; leaves the weights' gradients in `sums`. x_gradient: null if it is not wanted.
-void sign_convolution_backward(const Cohort& cohort, const SignConvolution& convolution, const float* gradient,
-                               bool adds, float* x_gradient, const Stream& stream);
+void sign_convolution_backward(const Cohort& cohort, const SignConvolution& convolution,
+                               const float* gradient, bool adds, float* x_gradient, const Stream& stream);
 
-// ------------------------------------------------------------------------------------------------ rotated weights
+// ------------------------------------------------------------------------------------------------ rotated
+// weights
 struct FilterMatrix {  // a filter as a matrix, see FilterShape and Filters
   uint32_t rows, columns, stride;
 
@@ -205,11 +211,13 @@ struct SearchPlan {
 
 Search make_search(const Rotated& layer);  // without its memory
 SearchPlan plan_search(const std::vector<Search>& searches);
-void make_rotations_orthogonal(const Cohort& cohort, const SearchPlan& plan, uint64_t mask, const Stream& stream);
+void make_rotations_orthogonal(const Cohort& cohort, const SearchPlan& plan, uint64_t mask,
+                               const Stream& stream);
 void search_rotations(const Cohort& cohort, const SearchPlan& plan, uint32_t iterations, uint64_t mask,
                       const Stream& stream);
 
-// ------------------------------------------------------------------------------------------------ other layers
+// ------------------------------------------------------------------------------------------------ other
+// layers
 struct Pool {
   Extent in, out;
   uint32_t window_height = 2;
@@ -222,7 +230,8 @@ void max_pool_forward(const Cohort& cohort, const Pool& pool, const float* x, fl
                       const Stream& stream);
 void max_pool_backward(const Cohort& cohort, const Pool& pool, const float* gradient, const uint16_t* chosen,
                        float* x_gradient, const Stream& stream);
-void average_pool_forward(const Cohort& cohort, const Pool& pool, const float* x, float* y, const Stream& stream);
+void average_pool_forward(const Cohort& cohort, const Pool& pool, const float* x, float* y,
+                          const Stream& stream);
 void average_pool_backward(const Cohort& cohort, const Pool& pool, const float* gradient, float* x_gradient,
                            const Stream& stream);
 // y = activation(x + bias), a bias per channel or none.
@@ -235,8 +244,8 @@ void bias_backward(const Cohort& cohort, const Extent& extent, const float* grad
                    const OfClient& bias_gradient, const Stream& stream);
 void multiply_values(const Cohort& cohort, const Extent& extent, const float* x, const float* mask, float* y,
                      const Stream& stream);
-void add_clipped(const Cohort& cohort, const Extent& extent, const float* a, const float* b, ClipBounds bounds,
-                 float* out, const Stream& stream);
+void add_clipped(const Cohort& cohort, const Extent& extent, const float* a, const float* b,
+                 ClipBounds bounds, float* out, const Stream& stream);
 
 struct Dense {
   uint32_t inputs = 0;
@@ -265,7 +274,7 @@ struct ClientDescent {
 // Of sixteen neighbouring parameters, whether they are learned, and decay.
 enum ParameterFlags : uint8_t { kLearned = 1, kDecays = 2 };
 
-void descend(uint32_t clients, size_t floats, const uint8_t* flags, const ClientDescent* descents, float* parameters,
-             const float* gradient, float* velocity, const Stream& stream);
+void descend(uint32_t clients, size_t floats, const uint8_t* flags, const ClientDescent* descents,
+             float* parameters, const float* gradient, float* velocity, const Stream& stream);
 
 }  // namespace bitfed::cuda

@@ -53,7 +53,8 @@ BITFED_FORMULA float activate(Activation activation, float x) {
 }
 BITFED_FORMULA float pass_gradient(Activation activation, float gradient, float before) {
   if (activation == Activation::kRelu) return pass_gradient<Activation::kRelu>(all(gradient), all(before)).v;
-  if (activation == Activation::kHardtanh) return pass_gradient<Activation::kHardtanh>(all(gradient), all(before)).v;
+  if (activation == Activation::kHardtanh)
+    return pass_gradient<Activation::kHardtanh>(all(gradient), all(before)).v;
   return gradient;
 }
 
@@ -66,8 +67,8 @@ BITFED_FORMULA Number sum_by_halves(Number* values) {
   return values[0];
 }
 
-// The same among sixteen neighbouring threads, through shared memory; `lane` is the thread's place among them. All
-// threads of the block must come here.
+// The same among sixteen neighbouring threads, through shared memory; `lane` is the thread's place among
+// them. All threads of the block must come here.
 template <typename Number>
 BITFED_FORMULA Number sum_of_lanes(Number value, Number* sixteen, unsigned lane) {
   for (unsigned half = 8; half > 0; half /= 2) {
@@ -82,8 +83,8 @@ BITFED_FORMULA Number sum_of_lanes(Number value, Number* sixteen, unsigned lane)
   return sixteen[0];
 }
 
-// Puts max(abs(value)) over the block's threads into *largest, as the bits of a float; values that are not finite
-// count as more than all others. All threads of the block must come here.
+// Puts max(abs(value)) over the block's threads into *largest, as the bits of a float; values that are not
+// finite count as more than all others. All threads of the block must come here.
 BITFED_FORMULA void take_largest(float value, unsigned* shared, unsigned* largest) {
   shared[threadIdx.x] = __float_as_uint(value) & 0x7fffffffu;
   for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {

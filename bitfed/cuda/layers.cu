@@ -30,8 +30,8 @@ Blocks blocks_of(const Cohort& cohort, size_t per_image) {
 }
 
 // `stored`: channels of x, of which the last have no pixels and stay 0.
-__global__ void load_all(Cohort cohort, Extent image, uint32_t stored, const uint8_t* pixels, const float* inputs,
-                         float* x) {
+__global__ void load_all(Cohort cohort, Extent image, uint32_t stored, const uint8_t* pixels,
+                         const float* inputs, float* x) {
   const Place p = place_of(cohort, image.floats());
   if (!p.inside) return;
   const uint32_t c = static_cast<uint32_t>(p.at % image.channels);
@@ -115,8 +115,8 @@ __global__ void average_pool_back(Cohort cohort, Pool pool, const float* gradien
       pooled ? gradient[at] / static_cast<float>(pool.window_height * pool.window_width) : 0.0f;
 }
 
-__global__ void activate_all(Cohort cohort, Extent extent, Activation activation, const float* x, OfClient bias,
-                             float* y) {
+__global__ void activate_all(Cohort cohort, Extent extent, Activation activation, const float* x,
+                             OfClient bias, float* y) {
   const Place p = place_of(cohort, extent.floats());
   if (!p.inside) return;
   const float shift = bias.first == nullptr ? 0.0f : bias.at(p.client)[p.at % extent.channels];
@@ -124,8 +124,8 @@ __global__ void activate_all(Cohort cohort, Extent extent, Activation activation
 }
 
 // Four values a thread.
-__global__ void activate_back(Cohort cohort, Extent extent, ClipBounds bounds, const float4* y, const float4* gradient,
-                              float4* to) {
+__global__ void activate_back(Cohort cohort, Extent extent, ClipBounds bounds, const float4* y,
+                              const float4* gradient, float4* to) {
   const Place p = place_of(cohort, extent.floats() / 4);
   if (!p.inside) return;
   const float4 v = y[p.whole];
@@ -141,8 +141,7 @@ __global__ void bias_image_sums(Cohort cohort, Extent extent, const float* gradi
   const Place p = place_of(cohort, extent.channels);
   if (!p.inside) return;
   const size_t image = p.at / extent.channels;
-  const float* from =
-      gradient + (p.client * cohort.batch + image) * extent.floats() + p.at % extent.channels;
+  const float* from = gradient + (p.client * cohort.batch + image) * extent.floats() + p.at % extent.channels;
   float sum = 0;
   for (size_t i = 0; i < extent.pixels(); ++i) sum = __fmaf_rn(1.0f, from[i * extent.channels], sum);
   sums[p.whole] = sum;
@@ -163,7 +162,8 @@ __global__ void multiply_all(Cohort cohort, Extent extent, const float* x, const
   if (p.inside) y[p.whole] = x[p.whole] * mask[p.whole];
 }
 
-__global__ void add_all(Cohort cohort, Extent extent, const float* a, const float* b, ClipBounds bounds, float* out) {
+__global__ void add_all(Cohort cohort, Extent extent, const float* a, const float* b, ClipBounds bounds,
+                        float* out) {
   const Place p = place_of(cohort, extent.floats());
   if (!p.inside) return;
   const Lanes sum = all(a[p.whole]) + all(b[p.whole]);
@@ -251,8 +251,8 @@ __global__ void loss_of_all(Cohort cohort, uint32_t columns, uint32_t classes, c
   if (!finite(sum) || !finite(margin)) diverged[p.client] = 1;
 }
 
-__global__ void descend_all(size_t floats, const uint8_t* flags, const ClientDescent* descents, float* parameters,
-                            const float* gradients, float* velocities) {
+__global__ void descend_all(size_t floats, const uint8_t* flags, const ClientDescent* descents,
+                            float* parameters, const float* gradients, float* velocities) {
   const ClientDescent d = descents[blockIdx.y];
   const size_t at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (d.steps == 0 || at >= floats) return;
@@ -275,8 +275,8 @@ __global__ void descend_all(size_t floats, const uint8_t* flags, const ClientDes
 
 void load_images(const Cohort& cohort, const Extent& image, uint32_t stored_channels, const uint8_t* pixels,
                  const float* inputs_of_pixels, float* x, const Stream& stream) {
-  launch(load_all, blocks_of(cohort, image.floats()), kThreads, 0, stream, cohort, image, stored_channels, pixels,
-         inputs_of_pixels, x);
+  launch(load_all, blocks_of(cohort, image.floats()), kThreads, 0, stream, cohort, image, stored_channels,
+         pixels, inputs_of_pixels, x);
 }
 
 void max_pool_forward(const Cohort& cohort, const Pool& pool, const float* x, float* y, uint16_t* chosen,
@@ -286,11 +286,12 @@ void max_pool_forward(const Cohort& cohort, const Pool& pool, const float* x, fl
 
 void max_pool_backward(const Cohort& cohort, const Pool& pool, const float* gradient, const uint16_t* chosen,
                        float* x_gradient, const Stream& stream) {
-  launch(max_pool_back, blocks_of(cohort, pool.in.floats()), kThreads, 0, stream, cohort, pool, gradient, chosen,
-         x_gradient);
+  launch(max_pool_back, blocks_of(cohort, pool.in.floats()), kThreads, 0, stream, cohort, pool, gradient,
+         chosen, x_gradient);
 }
 
-void average_pool_forward(const Cohort& cohort, const Pool& pool, const float* x, float* y, const Stream& stream) {
+void average_pool_forward(const Cohort& cohort, const Pool& pool, const float* x, float* y,
+                          const Stream& stream) {
   launch(average_pool, blocks_of(cohort, pool.out.floats()), kThreads, 0, stream, cohort, pool, x, y);
 }
 
@@ -302,23 +303,23 @@ void average_pool_backward(const Cohort& cohort, const Pool& pool, const float* 
 
 void activation_forward(const Cohort& cohort, const Extent& extent, Activation activation, const float* x,
                         const OfClient& bias, float* y, const Stream& stream) {
-  launch(activate_all, blocks_of(cohort, extent.floats()), kThreads, 0, stream, cohort, extent, activation, x, bias,
-         y);
+  launch(activate_all, blocks_of(cohort, extent.floats()), kThreads, 0, stream, cohort, extent, activation, x,
+         bias, y);
 }
 
 void activation_backward(const Cohort& cohort, const Extent& extent, ClipBounds bounds, const float* y,
                          const float* gradient, float* to, const Stream& stream) {
   const auto fours = [](const float* p) { return reinterpret_cast<const float4*>(p); };
-  launch(activate_back, blocks_of(cohort, extent.floats() / 4), kThreads, 0, stream, cohort, extent, bounds, fours(y),
-         fours(gradient), reinterpret_cast<float4*>(to));
+  launch(activate_back, blocks_of(cohort, extent.floats() / 4), kThreads, 0, stream, cohort, extent, bounds,
+         fours(y), fours(gradient), reinterpret_cast<float4*>(to));
 }
 
 void bias_backward(const Cohort& cohort, const Extent& extent, const float* gradient, float* image_sums,
                    const OfClient& bias_gradient, const Stream& stream) {
   launch(bias_image_sums, blocks_of(cohort, extent.channels), kThreads, 0, stream, cohort, extent, gradient,
          image_sums);
-  launch(bias_sums, Blocks{(extent.channels + 63) / 64, cohort.clients}, 64, 0, stream, cohort, extent, image_sums,
-         bias_gradient);
+  launch(bias_sums, Blocks{(extent.channels + 63) / 64, cohort.clients}, 64, 0, stream, cohort, extent,
+         image_sums, bias_gradient);
 }
 
 void multiply_values(const Cohort& cohort, const Extent& extent, const float* x, const float* mask, float* y,
@@ -326,8 +327,8 @@ void multiply_values(const Cohort& cohort, const Extent& extent, const float* x,
   launch(multiply_all, blocks_of(cohort, extent.floats()), kThreads, 0, stream, cohort, extent, x, mask, y);
 }
 
-void add_clipped(const Cohort& cohort, const Extent& extent, const float* a, const float* b, ClipBounds bounds,
-                 float* out, const Stream& stream) {
+void add_clipped(const Cohort& cohort, const Extent& extent, const float* a, const float* b,
+                 ClipBounds bounds, float* out, const Stream& stream) {
   launch(add_all, blocks_of(cohort, extent.floats()), kThreads, 0, stream, cohort, extent, a, b, bounds, out);
 }
 
@@ -338,20 +339,21 @@ void dense_forward(const Cohort& cohort, const Dense& dense, const Stream& strea
 void dense_backward(const Cohort& cohort, const Dense& dense, const float* gradient, float* x_gradient,
                     const Stream& stream) {
   const size_t weights = (size_t{dense.inputs} + 1) * padded_units(dense);
-  launch(dense_weights, Blocks{(weights + kThreads - 1) / kThreads, cohort.clients}, kThreads, 0, stream, cohort,
-         dense, gradient);
+  launch(dense_weights, Blocks{(weights + kThreads - 1) / kThreads, cohort.clients}, kThreads, 0, stream,
+         cohort, dense, gradient);
   if (x_gradient == nullptr) return;
-  launch(dense_input, blocks_of(cohort, dense.inputs), kThreads, 0, stream, cohort, dense, gradient, x_gradient);
+  launch(dense_input, blocks_of(cohort, dense.inputs), kThreads, 0, stream, cohort, dense, gradient,
+         x_gradient);
 }
 
 void softmax_loss(const Cohort& cohort, uint32_t columns, uint32_t classes, const float* logits,
                   const uint16_t* labels, float* gradient, uint32_t* diverged, const Stream& stream) {
-  launch(loss_of_all, Blocks{(cohort.batch + 31) / 32, cohort.clients}, 32, 0, stream, cohort, columns, classes,
-         logits, labels, gradient, diverged);
+  launch(loss_of_all, Blocks{(cohort.batch + 31) / 32, cohort.clients}, 32, 0, stream, cohort, columns,
+         classes, logits, labels, gradient, diverged);
 }
 
-void descend(uint32_t clients, size_t floats, const uint8_t* flags, const ClientDescent* descents, float* parameters,
-             const float* gradient, float* velocity, const Stream& stream) {
+void descend(uint32_t clients, size_t floats, const uint8_t* flags, const ClientDescent* descents,
+             float* parameters, const float* gradient, float* velocity, const Stream& stream) {
   launch(descend_all, Blocks{(floats + kThreads - 1) / kThreads, clients}, kThreads, 0, stream, floats, flags,
          descents, parameters, gradient, velocity);
 }

@@ -39,7 +39,8 @@ BITFED_FORMULA float add_runs(const float* partial, uint32_t runs, uint32_t chan
   for (uint32_t first = 0; first < runs; first += 16) {
     float block[16];
 #pragma unroll
-    for (uint32_t i = 0; i < 16; ++i) block[i] = first + i < runs ? partial[size_t{first + i} * 2 * channels] : 0;
+    for (uint32_t i = 0; i < 16; ++i)
+      block[i] = first + i < runs ? partial[size_t{first + i} * 2 * channels] : 0;
 #pragma unroll
     for (uint32_t i = 0; i < 16; ++i) sum = sum + block[i];
   }
@@ -334,8 +335,7 @@ __global__ void pool_backward_apply(Cohort cohort, PooledNorm p, const float* gr
   const size_t row = pixel / n.in.width % n.in.height;
   const size_t image = pixel / n.in.pixels();
   const float* x = n.x + client * cohort.batch * n.in.floats();
-  const float whole =
-      __fmaf_rn(x[at], batch_row(n, client, kSum)[c], batch_row(n, client, kAlong)[c]);
+  const float whole = __fmaf_rn(x[at], batch_row(n, client, kSum)[c], batch_row(n, client, kAlong)[c]);
   float* to = x_gradients + client * cohort.batch * n.in.floats() + at;
   if (row / 2 >= out.height || column / 2 >= out.width) {
     *to = whole;
@@ -343,7 +343,8 @@ __global__ void pool_backward_apply(Cohort cohort, PooledNorm p, const float* gr
   }
   const float factor = batch_row(n, client, kFactor)[c];
   const size_t line = n.in.width * n.in.channels;
-  const size_t upper = ((image * n.in.height + row / 2 * 2) * n.in.width + column / 2 * 2) * n.in.channels + c;
+  const size_t upper =
+      ((image * n.in.height + row / 2 * 2) * n.in.width + column / 2 * 2) * n.in.channels + c;
   const Window window(x, upper, line, n.in.channels, factor);
   const float largest = window.largest();
   const float before = largest * window.toward * factor + batch_row(n, client, kOffset)[c];
@@ -388,13 +389,15 @@ size_t norm_batch_floats(const Cohort& cohort, const Extent& in) {
 
 void norm_forward(const Cohort& cohort, const Norm& n, const Stream& stream) {
   launch(norm_sums, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n, false);
-  if (some_take_two_passes(n.in)) launch(norm_squares, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n);
+  if (some_take_two_passes(n.in))
+    launch(norm_squares, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n);
   launch(norm_statistics, channel_blocks(cohort, n.in), 64, 0, stream, cohort, n, false);
-  launch(norm_apply, value_blocks(cohort, n.in.floats(), kThreads * kPerThread), kThreads, 0, stream, cohort, n);
+  launch(norm_apply, value_blocks(cohort, n.in.floats(), kThreads * kPerThread), kThreads, 0, stream, cohort,
+         n);
 }
 
-void norm_backward(const Cohort& cohort, const Norm& n, const float* gradient, float* x_gradient, uint32_t* largest,
-                   const Stream& stream) {
+void norm_backward(const Cohort& cohort, const Norm& n, const float* gradient, float* x_gradient,
+                   uint32_t* largest, const Stream& stream) {
   launch(norm_backward_sums, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n, gradient);
   launch(norm_backward_statistics, channel_blocks(cohort, n.in), 64, 0, stream, cohort, n);
   launch(norm_backward_apply, value_blocks(cohort, n.in.floats(), kThreads * kPerThread), kThreads,
@@ -413,8 +416,8 @@ void pooled_norm_backward(const Cohort& cohort, const PooledNorm& p, const float
          gradient);
   launch(pool_statistics, channel_blocks(cohort, p.norm.in), 64, 0, stream, cohort, p);
   if (x_gradient == nullptr) return;
-  launch(pool_backward_apply, value_blocks(cohort, p.norm.in.floats(), kThreads), kThreads, 0, stream, cohort, p,
-         gradient, x_gradient);
+  launch(pool_backward_apply, value_blocks(cohort, p.norm.in.floats(), kThreads), kThreads, 0, stream, cohort,
+         p, gradient, x_gradient);
 }
 
 }  // namespace bitfed::cuda

@@ -1,5 +1,5 @@
-// Convolutions of real numbers. Every sum is one chain of fused multiply-adds in the CPU's order: a thread takes sixteen
-// of them along the whole depth, from tiles in shared memory.
+// Convolutions of real numbers. Every sum is one chain of fused multiply-adds in the CPU's order: a thread
+// takes sixteen of them along the whole depth, from tiles in shared memory.
 
 #include "bitfed/cuda/kernels.h"
 #include "bitfed/cuda/lanes.h"
@@ -11,8 +11,8 @@ constexpr unsigned kThreads = 256;
 constexpr unsigned kTile = 64;   // rows and columns of a block
 constexpr unsigned kDepth = 16;  // of a tile
 
-// c[row][column] = sum over the depth of a * b, per client. A Product says what rows, columns and depth are, and where
-// elements lie.
+// c[row][column] = sum over the depth of a * b, per client. A Product says what rows, columns and depth are,
+// and where elements lie.
 
 struct Forward {
   RealConvolution c;
@@ -42,7 +42,8 @@ struct Forward {
                              uint32_t /*column*/) const {
     return 0;
   }
-  BITFED_FORMULA void put(const Cohort& cohort, uint32_t client, uint32_t row, uint32_t column, float value) const {
+  BITFED_FORMULA void put(const Cohort& cohort, uint32_t client, uint32_t row, uint32_t column,
+                          float value) const {
     c.y[(client * size_t{cohort.batch} * c.out.pixels() + row) * c.out.channels + column] = value;
   }
 };
@@ -100,7 +101,8 @@ struct Input {
     return {tap_y - static_cast<int>(index / taps_x * c.kernel.stride),
             tap_x - static_cast<int>(index % taps_x * c.kernel.stride)};
   }
-  BITFED_FORMULA size_t pixel(const Cohort& cohort, uint32_t client, uint32_t row, int* at_y, int* at_x) const {
+  BITFED_FORMULA size_t pixel(const Cohort& cohort, uint32_t client, uint32_t row, int* at_y,
+                              int* at_x) const {
     *at_y = static_cast<int>(row / width % height * c.kernel.stride + y);
     *at_x = static_cast<int>(row % width * c.kernel.stride + x);
     return client * size_t{cohort.batch} + row / (height * width);
@@ -116,7 +118,8 @@ struct Input {
     if (from_y < 0 || from_x < 0 || from_y >= static_cast<int>(c.out.height) * stride ||
         from_x >= static_cast<int>(c.out.width) * stride)
       return 0;
-    return gradient[(image * c.out.pixels() + from_y / stride * c.out.width + from_x / stride) * c.out.channels +
+    return gradient[(image * c.out.pixels() + from_y / stride * c.out.width + from_x / stride) *
+                        c.out.channels +
                     k % c.out.channels];
   }
   BITFED_FORMULA float b(const Cohort& /*cohort*/, uint32_t client, uint32_t k, uint32_t column) const {
@@ -134,7 +137,8 @@ struct Input {
   BITFED_FORMULA float start(const Cohort& cohort, uint32_t client, uint32_t row, uint32_t column) const {
     return adds && c.kernel.stride == 1 ? *place(cohort, client, row, column) : 0;
   }
-  BITFED_FORMULA void put(const Cohort& cohort, uint32_t client, uint32_t row, uint32_t column, float value) const {
+  BITFED_FORMULA void put(const Cohort& cohort, uint32_t client, uint32_t row, uint32_t column,
+                          float value) const {
     float* to = place(cohort, client, row, column);
     *to = adds && c.kernel.stride > 1 ? value + *to : value;
   }
@@ -143,8 +147,8 @@ struct Input {
 template <typename Product>
 __global__ void __launch_bounds__(256) multiply_tiles(Cohort cohort, Product p) {
   BITFED_SHARED(float, shared);
-  float* a = shared;                            // [depth][row]
-  float* b = shared + kDepth * (kTile + 4);     // [depth][column]
+  float* a = shared;                         // [depth][row]
+  float* b = shared + kDepth * (kTile + 4);  // [depth][column]
   const uint32_t client = blockIdx.z;
   const uint32_t rows = p.rows(cohort, client);
   const uint32_t columns = p.columns();
@@ -198,8 +202,8 @@ __global__ void __launch_bounds__(256) multiply_tiles(Cohort cohort, Product p) 
   }
 }
 
-// The weights of a first layer are few and their sums long: a thread has one sum. A block has all rows, up to 32, of
-// eight columns, so that every gradient is read once; it stages 128 pixels at a time.
+// The weights of a first layer are few and their sums long: a thread has one sum. A block has all rows, up to
+// 32, of eight columns, so that every gradient is read once; it stages 128 pixels at a time.
 constexpr unsigned kChainColumns = 8;
 constexpr unsigned kChainRows = 32;
 constexpr unsigned kChainThreads = kChainColumns * kChainRows;
@@ -241,12 +245,16 @@ __global__ void __launch_bounds__(kChainThreads) multiply_chains(Cohort cohort, 
       const int x = static_cast<int>(place % c.out.width) * stride + dx;
       const bool inside = has_row && pixel < all && y >= 0 && x >= 0 && y < static_cast<int>(c.in.height) &&
                           x < static_cast<int>(c.in.width);
-      values[i] = inside ? inputs[(pixel / pixels * c.in.pixels() + size_t(y) * c.in.width + size_t(x)) * c.in.channels +
-                                  channel]
-                         : 0.0f;
+      values[i] =
+          inside
+              ? inputs[(pixel / pixels * c.in.pixels() + size_t(y) * c.in.width + size_t(x)) * c.in.channels +
+                       channel]
+              : 0.0f;
     }
     const uint32_t pixel = first + threadIdx.x / 2;
-    if (pixel < all) line = *reinterpret_cast<const float4*>(gradients + size_t{pixel} * c.out.channels + threadIdx.x % 2 * 4);
+    if (pixel < all)
+      line =
+          *reinterpret_cast<const float4*>(gradients + size_t{pixel} * c.out.channels + threadIdx.x % 2 * 4);
   };
   float sum = 0;
   load(0);
@@ -286,8 +294,9 @@ size_t tiles(size_t count) {
 }  // namespace
 
 void real_convolution_forward(const Cohort& cohort, const RealConvolution& c, const Stream& stream) {
-  launch(multiply_tiles<Forward>, Blocks{tiles(cohort.batch * c.out.pixels()), tiles(c.out.channels), cohort.clients},
-         kThreads, kSharedBytes, stream, cohort, Forward{c});
+  launch(multiply_tiles<Forward>,
+         Blocks{tiles(cohort.batch * c.out.pixels()), tiles(c.out.channels), cohort.clients}, kThreads,
+         kSharedBytes, stream, cohort, Forward{c});
 }
 
 void real_convolution_weights(const Cohort& cohort, const RealConvolution& c, const float* gradient,
@@ -296,12 +305,12 @@ void real_convolution_weights(const Cohort& cohort, const RealConvolution& c, co
   const Weights product{c, gradient};
   if (rows <= 2 * kTile) {
     launch(multiply_chains,
-           Blocks{(rows + kChainRows - 1) / kChainRows, c.out.channels / kChainColumns, cohort.clients}, kChainThreads,
-           kChainShared, stream, cohort, product);
+           Blocks{(rows + kChainRows - 1) / kChainRows, c.out.channels / kChainColumns, cohort.clients},
+           kChainThreads, kChainShared, stream, cohort, product);
     return;
   }
-  launch(multiply_tiles<Weights>, Blocks{tiles(rows), tiles(c.out.channels), cohort.clients}, kThreads, kSharedBytes,
-         stream, cohort, product);
+  launch(multiply_tiles<Weights>, Blocks{tiles(rows), tiles(c.out.channels), cohort.clients}, kThreads,
+         kSharedBytes, stream, cohort, product);
 }
 
 void real_convolution_input(const Cohort& cohort, const RealConvolution& c, const float* gradient, bool adds,
@@ -331,8 +340,8 @@ void real_convolution_input(const Cohort& cohort, const RealConvolution& c, cons
         launch(multiply_tiles<Input>, Blocks{tiles(rows), tiles(c.in.channels), cohort.clients}, kThreads,
                kSharedBytes, stream, cohort, p);
       } else if (!adds) {
-        launch(clear_pixels, Blocks{(rows * c.in.channels + kThreads - 1) / kThreads, 1, cohort.clients}, kThreads, 0,
-               stream, cohort, p);
+        launch(clear_pixels, Blocks{(rows * c.in.channels + kThreads - 1) / kThreads, 1, cohort.clients},
+               kThreads, 0, stream, cohort, p);
       }
     }
   }

@@ -1,5 +1,5 @@
-// Rotated binary weights, see RotatedWeights. What has sums over a filter takes sixteen threads a filter; the products
-// with R1 and R2 take a block some filters.
+// Rotated binary weights, see RotatedWeights. What has sums over a filter takes sixteen threads a filter; the
+// products with R1 and R2 take a block some filters.
 
 #include "bitfed/cuda/filters.h"
 
@@ -10,7 +10,8 @@ namespace {
 
 constexpr unsigned kThreads = 128;  // eight filters
 constexpr size_t kChainBytes = kThreads * sizeof(double);
-constexpr unsigned kRotateThreads = 288;   // 2 x 288 tiles of 4 x 4 are two filters of 72 x 64, or four of 48 x 48
+constexpr unsigned kRotateThreads =
+    288;  // 2 x 288 tiles of 4 x 4 are two filters of 72 x 64, or four of 48 x 48
 constexpr uint32_t kRotateTiles = 576;
 constexpr size_t kRotateShared = 110 << 10;  // two blocks at a time
 
@@ -38,16 +39,16 @@ __global__ void __launch_bounds__(kThreads) standardise_all(Cohort cohort, Rotat
   const FusedFilter at(r, client, f);
   const Standardised by = standardise(r.shape, r.inputs, count, threads, at);
   float* to = r.standard + filter_at(r, client, f);
-  for_filter(r.shape, count, threads.lane, at, [&](const Walk& w, float value) {
-    to[w.i] = standardised(w.has_weight(r.shape), value, by);
-  });
-  if (threads.filter < r.filters && threads.lane == 0) r.alphas[client * size_t{r.filters} + f] = alpha_of(r, client, f);
+  for_filter(r.shape, count, threads.lane, at,
+             [&](const Walk& w, float value) { to[w.i] = standardised(w.has_weight(r.shape), value, by); });
+  if (threads.filter < r.filters && threads.lane == 0)
+    r.alphas[client * size_t{r.filters} + f] = alpha_of(r, client, f);
   if (count > 0 && threads.lane == 0) r.inverse[client * size_t{r.filters} + f] = by.inverse;
 }
 
 // ------------------------------------------------------------------------------------------------ products
-// A block's memory: R1 and R2 as the products read them, [depth][column], and per filter its transposed matrix and the
-// one between the products.
+// A block's memory: R1 and R2 as the products read them, [depth][column], and per filter its transposed
+// matrix and the one between the products.
 struct RotationMemory {
   uint32_t rows, columns;  // rounded up to four
   float* left;
@@ -77,16 +78,18 @@ size_t rotate_bytes(const FilterMatrix& s, uint32_t together) {
   return (s.rows * rows + s.columns * columns + 2 * together * rows * columns) * sizeof(float);
 }
 
-// From the filters `from` to put(filter of the block, row, column, four values of R1' W R2, or backward R1 W R2').
+// From the filters `from` to put(filter of the block, row, column, four values of R1' W R2, or backward R1 W
+// R2').
 template <bool kBackward, typename From, typename Put>
-BITFED_FORMULA void rotate(const Rotated& r, uint32_t client, uint32_t count, uint32_t together, From from, Put put) {
+BITFED_FORMULA void rotate(const Rotated& r, uint32_t client, uint32_t count, uint32_t together, From from,
+                           Put put) {
   BITFED_SHARED(float, shared);
   const FilterMatrix& s = r.shape;
   const uint32_t rows = up_to_four(s.rows);
   const uint32_t columns = up_to_four(s.columns);
   const uint32_t floats = rows * columns;
-  float* left = shared;                       // left[k][row]: what multiplies row k of the halfway matrix
-  float* right = left + s.rows * rows;        // right[k][column]
+  float* left = shared;                          // left[k][row]: what multiplies row k of the halfway matrix
+  float* right = left + s.rows * rows;           // right[k][column]
   float* filters = right + s.columns * columns;  // [filter][column][row]
   float* halfway = filters + together * floats;  // [filter][row][column]
   const float* r1 = r.r1.at(client);
@@ -99,7 +102,8 @@ BITFED_FORMULA void rotate(const Rotated& r, uint32_t client, uint32_t count, ui
   for (uint32_t i = threadIdx.x; i < s.columns * columns; i += blockDim.x) {
     const uint32_t k = i / columns;
     const uint32_t column = i % columns;
-    right[i] = column < s.columns ? (kBackward ? r2[column * s.stride + k] : r2[k * s.stride + column]) : 0.0f;
+    right[i] =
+        column < s.columns ? (kBackward ? r2[column * s.stride + k] : r2[k * s.stride + column]) : 0.0f;
   }
   for (uint32_t i = threadIdx.x; i < count * floats; i += blockDim.x) {
     const uint32_t f = i / floats;
@@ -177,8 +181,8 @@ BITFED_FORMULA void rotate_large(const Rotated& r, uint32_t client, uint32_t fil
     const uint32_t column = i % s.stride;
     float sum = 0;
     for (uint32_t k = 0; k < s.columns && column < s.columns; ++k)
-      sum = __fmaf_rn(own[i - column + k], kBackward ? r2[size_t{column} * s.stride + k] : r2[size_t{k} * s.stride + column],
-                      sum);
+      sum = __fmaf_rn(own[i - column + k],
+                      kBackward ? r2[size_t{column} * s.stride + k] : r2[size_t{k} * s.stride + column], sum);
     halfway[i] = sum;
   }
   __syncthreads();
@@ -220,7 +224,8 @@ __global__ void __launch_bounds__(kRotateThreads) take_signs(Cohort cohort, Rota
       const uint32_t i = row * r.shape.stride + column + j;
       const size_t at = filter_at(r, client, first + f) + i;
       r.rotated[at] = values[j];
-      const Blend blend(all(r.standard[at]), all(values[j]), all(r.beta ? r.anchor_standard[at] : 0.0f), alpha, beta);
+      const Blend blend(all(r.standard[at]), all(values[j]), all(r.beta ? r.anchor_standard[at] : 0.0f),
+                        alpha, beta);
       put_sign(r, client, first + f, i, blend);
     }
   };
@@ -274,7 +279,8 @@ __global__ void __launch_bounds__(kThreads) blend_backward(Cohort cohort, Rotate
   float of_beta = 0;
   const auto load = [&](const Walk& w) {
     const float weight = r.standard[at + w.i];
-    return BlendInputs{weight, r.rotates ? r.rotated[at + w.i] : weight, r.beta ? r.anchor_standard[at + w.i] : 0.0f,
+    return BlendInputs{weight, r.rotates ? r.rotated[at + w.i] : weight,
+                       r.beta ? r.anchor_standard[at + w.i] : 0.0f,
                        w.has_weight(r.shape) ? sign_gradient_at(r, client, f, w.weight) : 0.0f};
   };
   for_filter(r.shape, count, threads.lane, load, [&](const Walk& w, const BlendInputs& in) {
@@ -292,7 +298,8 @@ __global__ void __launch_bounds__(kThreads) blend_backward(Cohort cohort, Rotate
 }
 
 // The gradient of the standardised weights in the place of g.
-__global__ void __launch_bounds__(kRotateThreads) rotate_backward(Cohort cohort, Rotated r, uint32_t together) {
+__global__ void __launch_bounds__(kRotateThreads)
+    rotate_backward(Cohort cohort, Rotated r, uint32_t together) {
   const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
   const uint32_t first = blockIdx.x * (together == 0 ? 1 : together);
@@ -300,8 +307,7 @@ __global__ void __launch_bounds__(kRotateThreads) rotate_backward(Cohort cohort,
   const float beta = beta_of(r, client);
   const float* alphas = r.alphas + client * size_t{r.filters} + first;
   const auto from = [&](uint32_t f, uint32_t row, uint32_t column) {
-    return alphas[f] *
-           r.rotated[filter_at(r, client, first + f) + row * r.shape.stride + column];
+    return alphas[f] * r.rotated[filter_at(r, client, first + f) + row * r.shape.stride + column];
   };
   const auto put = [&](uint32_t f, uint32_t row, uint32_t column, const float* values) {
     const float rest = 1 - alphas[f] - beta;
@@ -352,7 +358,8 @@ __global__ void __launch_bounds__(kThreads) fuse_backward(Cohort cohort, Rotated
     const bool inside = w.has_weight(r.shape);
     const float fused = __fmaf_rn(along, in.weight, in.gradient - sum) * inverse * (inside ? 1.0f : 0.0f);
     if (inside) to[w.weight] = lambda * fused;
-    if (r.lambda) of_lambda = __fmaf_rn(fused, (inside ? local[w.weight] : 0.0f) - r.anchor[at + w.i], of_lambda);
+    if (r.lambda)
+      of_lambda = __fmaf_rn(fused, (inside ? local[w.weight] : 0.0f) - r.anchor[at + w.i], of_lambda);
   });
   of_lambda = threads.sum(of_lambda);
   if (has_filter && threads.lane == 0) r.pulls[(client * size_t{r.filters} + f) * 2 + 1] = of_lambda;

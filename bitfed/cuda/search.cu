@@ -1,6 +1,6 @@
-// The search for rotations, see RotationSearch, for all layers of all clients at once: blocks are numbered by run of
-// filters, layer and client. Products are exact sums of integers; a run's sum is scaled and added to the sum of the runs
-// before it, as the CPU does.
+// The search for rotations, see RotationSearch, for all layers of all clients at once: blocks are numbered by
+// run of filters, layer and client. Products are exact sums of integers; a run's sum is scaled and added to
+// the sum of the runs before it, as the CPU does.
 
 #include "bitfed/cuda/filters.h"
 
@@ -48,9 +48,8 @@ __global__ void __launch_bounds__(kThreads) standardise_filters(SearchPlan plan,
   const FusedFilter at(r, client, f);
   const Standardised by = standardise(r.shape, r.inputs, count, threads, at);
   float* to = r.standard + filter_at(r, client, f);  // free until the next step
-  for_filter(r.shape, count, threads.lane, at, [&](const Walk& w, float value) {
-    to[w.i] = standardised(w.has_weight(r.shape), value, by);
-  });
+  for_filter(r.shape, count, threads.lane, at,
+             [&](const Walk& w, float value) { to[w.i] = standardised(w.has_weight(r.shape), value, by); });
 }
 
 // Takes the standardised filters as integers; a block per filter.
@@ -126,7 +125,8 @@ __global__ void __launch_bounds__(kThreads) take_filters(SearchPlan plan, uint64
 }
 
 // The factor of a rotation's fixed point, by its longest column.
-BITFED_FORMULA float factor_of_rotation(const float* rotation, uint32_t size, uint32_t stride, double* shared) {
+BITFED_FORMULA float factor_of_rotation(const float* rotation, uint32_t size, uint32_t stride,
+                                        double* shared) {
   double longest = 0;
   for (uint32_t c = threadIdx.x; c < size; c += blockDim.x) {
     double squares = 0;
@@ -149,8 +149,8 @@ BITFED_FORMULA float factor_of_rotation(const float* rotation, uint32_t size, ui
   return factor;
 }
 
-// A run's memory, as integers with rows and columns rounded up to four: what the products read is [depth][row] and
-// [depth][column], so that a thread takes four at a time.
+// A run's memory, as integers with rows and columns rounded up to four: what the products read is
+// [depth][row] and [depth][column], so that a thread takes four at a time.
 struct RunMemory {
   uint32_t rows, columns;
   double* chains;
@@ -176,9 +176,10 @@ BITFED_FORMULA RunMemory run_memory(const Search& s, uint32_t client) {
   m.rows = up_to_four(s.layer.shape.rows);
   m.columns = up_to_four(s.layer.shape.columns);
   m.chains = shared;
-  m.rotation = s.scratch == nullptr
-                   ? reinterpret_cast<int*>(shared) + kChainBytes / sizeof(int)
-                   : reinterpret_cast<int*>(s.scratch + (client * size_t{s.runs()} + blockIdx.x) * s.scratch_step);
+  m.rotation =
+      s.scratch == nullptr
+          ? reinterpret_cast<int*>(shared) + kChainBytes / sizeof(int)
+          : reinterpret_cast<int*>(s.scratch + (client * size_t{s.runs()} + blockIdx.x) * s.scratch_step);
   m.filter = m.rotation + m.rows * m.rows;
   m.product = m.filter + m.rows * m.columns;
   m.inner = m.product + m.rows * m.columns;
@@ -191,13 +192,15 @@ struct FourInts {
 
 BITFED_FORMULA FourInts four_ints(const int* p) {
   const uint4 four = *reinterpret_cast<const uint4*>(p);
-  return {{static_cast<int>(four.x), static_cast<int>(four.y), static_cast<int>(four.z), static_cast<int>(four.w)}};
+  return {{static_cast<int>(four.x), static_cast<int>(four.y), static_cast<int>(four.z),
+           static_cast<int>(four.w)}};
 }
 
-// put(row, column, sums of 4 x 4) of a' b: a is [depth][rows], b [depth][columns], as change(b's four) has it.
+// put(row, column, sums of 4 x 4) of a' b: a is [depth][rows], b [depth][columns], as change(b's four) has
+// it.
 template <typename Change, typename Put>
-BITFED_FORMULA void multiply_whole(const int* a, uint32_t rows, const int* b, uint32_t columns, uint32_t depth,
-                                   Change change, Put put) {
+BITFED_FORMULA void multiply_whole(const int* a, uint32_t rows, const int* b, uint32_t columns,
+                                   uint32_t depth, Change change, Put put) {
   const uint32_t across_tiles = columns / 4;
   for (uint32_t tile = threadIdx.x; tile < rows / 4 * across_tiles; tile += blockDim.x) {
     const uint32_t row = tile / across_tiles * 4;
@@ -226,8 +229,8 @@ BITFED_FORMULA FourInts signs_of(FourInts x) {
 }
 
 // A rotation in fixed point, [row][column] as it is.
-BITFED_FORMULA void take_rotation(const float* rotation, uint32_t size, uint32_t stride, uint32_t step, float factor,
-                                  int* to) {
+BITFED_FORMULA void take_rotation(const float* rotation, uint32_t size, uint32_t stride, uint32_t step,
+                                  float factor, int* to) {
   for (uint32_t i = threadIdx.x; i < size * step; i += blockDim.x) {
     const uint32_t column = i % step;
     to[i] = column < size ? to_short(rotation[size_t{i / step} * stride + column] * factor) : 0;
@@ -243,8 +246,8 @@ __global__ void __launch_bounds__(kThreads) run_left(SearchPlan plan, uint64_t m
   const FilterMatrix shape = r.shape;
   const RunMemory m = run_memory(s, client);
   const float* r1 = r.r1.at(client);
-  take_rotation(r1, shape.rows, r.r1_stride, m.rows, factor_of_rotation(r1, shape.rows, r.r1_stride, m.chains),
-                m.rotation);
+  take_rotation(r1, shape.rows, r.r1_stride, m.rows,
+                factor_of_rotation(r1, shape.rows, r.r1_stride, m.chains), m.rotation);
   for (uint32_t i = threadIdx.x; i < m.columns * m.columns; i += blockDim.x) m.inner[i] = 0;
   const float factor = halfway_factor(s, client);
   const uint32_t first = blockIdx.x * s.run;
@@ -268,7 +271,8 @@ __global__ void __launch_bounds__(kThreads) run_left(SearchPlan plan, uint64_t m
                          const int value = to_short(static_cast<float>(of[i][j]) * own);
                          m.product[(row + i) * m.columns + column + j] = value;
                          if (column + j < shape.columns)
-                           s.halfway[at + (row + i) * shape.stride + column + j] = static_cast<int16_t>(value);
+                           s.halfway[at + (row + i) * shape.stride + column + j] =
+                               static_cast<int16_t>(value);
                        }
                      }
                    });
@@ -277,7 +281,8 @@ __global__ void __launch_bounds__(kThreads) run_left(SearchPlan plan, uint64_t m
     multiply_whole(m.product, m.columns, m.filter, m.columns, shape.rows, unchanged,
                    [&](uint32_t row, uint32_t column, const int(&of)[4][4]) {
                      for (unsigned i = 0; i < 4; ++i) {
-                       for (unsigned j = 0; j < 4; ++j) m.inner[(row + i) * m.columns + column + j] += of[i][j];
+                       for (unsigned j = 0; j < 4; ++j)
+                         m.inner[(row + i) * m.columns + column + j] += of[i][j];
                      }
                    });
   }
@@ -377,7 +382,8 @@ BITFED_FORMULA Number reduce(Number value, Number* shared, Combine combine) {
   return result;
 }
 
-// The polar factor of `x`, see polar_factor(); three matrices of memory, padding columns 0. Returns which one has it.
+// The polar factor of `x`, see polar_factor(); three matrices of memory, padding columns 0. Returns which one
+// has it.
 BITFED_FORMULA float* polar_factor(const Square& m, float* x, float* gram, float* next, double* shared) {
   const auto larger_of = [](double a, double b) { return a < b ? b : a; };
   double row_sum = 0;
@@ -433,8 +439,7 @@ BITFED_FORMULA float* polar_factor(const Square& m, float* x, float* gram, float
     }
     if (mean < kLimit) break;
     for (uint32_t i = threadIdx.x; i < m.floats(); i += blockDim.x) {
-      if (i % m.stride < m.size)
-        gram[i] = (i / m.stride == i % m.stride ? 1.5f : 0.0f) - 0.5f * gram[i];
+      if (i % m.stride < m.size) gram[i] = (i / m.stride == i % m.stride ? 1.5f : 0.0f) - 0.5f * gram[i];
     }
     multiply_square<false>(m, x, gram, next);
     float* const swapped = x;
@@ -486,7 +491,8 @@ __global__ void __launch_bounds__(kThreads) make_orthogonal(SearchPlan plan, uin
   const uint32_t client = blockIdx.z;
   if (!is_masked(mask, client)) return;
   for (unsigned of_rows = 0; of_rows < 2; ++of_rows) {
-    const Square m = of_rows != 0 ? Square{r.shape.rows, r.r1_stride} : Square{r.shape.columns, r.shape.stride};
+    const Square m =
+        of_rows != 0 ? Square{r.shape.rows, r.r1_stride} : Square{r.shape.columns, r.shape.stride};
     float* x = s.scratch == nullptr ? reinterpret_cast<float*>(shared) + kChainBytes / sizeof(float)
                                     : s.scratch + client * size_t{s.runs()} * s.scratch_step;
     float* rotation = of_rows != 0 ? r.r1.at(client) : r.r2.at(client);
@@ -538,8 +544,10 @@ SearchPlan plan_search(const std::vector<Search>& searches) {
   return plan;
 }
 
-void make_rotations_orthogonal(const Cohort& cohort, const SearchPlan& plan, uint64_t mask, const Stream& stream) {
-  launch(make_orthogonal, Blocks{1, plan.count, cohort.clients}, kThreads, plan.polar_shared, stream, plan, mask);
+void make_rotations_orthogonal(const Cohort& cohort, const SearchPlan& plan, uint64_t mask,
+                               const Stream& stream) {
+  launch(make_orthogonal, Blocks{1, plan.count, cohort.clients}, kThreads, plan.polar_shared, stream, plan,
+         mask);
 }
 
 void search_rotations(const Cohort& cohort, const SearchPlan& plan, uint32_t iterations, uint64_t mask,
@@ -547,10 +555,11 @@ void search_rotations(const Cohort& cohort, const SearchPlan& plan, uint32_t ite
   const Blocks runs{plan.max_runs, plan.count, cohort.clients};
   const Blocks layers{1, plan.count, cohort.clients};
   launch(clear_longest, Blocks{plan.count}, 128, 0, stream, plan, mask);
-  launch(standardise_filters, Blocks{(plan.max_filters + kThreads / 16 - 1) / (kThreads / 16), plan.count, cohort.clients},
+  launch(standardise_filters,
+         Blocks{(plan.max_filters + kThreads / 16 - 1) / (kThreads / 16), plan.count, cohort.clients},
          kThreads, kChainBytes, stream, plan, mask);
-  launch(take_filters, Blocks{plan.max_filters, plan.count, cohort.clients}, kThreads, kChainBytes, stream, plan,
-         mask);
+  launch(take_filters, Blocks{plan.max_filters, plan.count, cohort.clients}, kThreads, kChainBytes, stream,
+         plan, mask);
   launch(run_left, runs, kThreads, plan.run_shared, stream, plan, mask, false);
   for (uint32_t i = 0; i < iterations; ++i) {
     launch(run_right, runs, kThreads, plan.run_shared, stream, plan, mask);

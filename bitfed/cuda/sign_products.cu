@@ -1,6 +1,6 @@
-// Convolutions of signs with signs, on the tensor cores: sums of bytes, exact in whatever order. A gradient in fixed
-// point is 256 * high + low, a signed and an unsigned byte; the sums of the high bytes are shifted before the low ones
-// are added. 32-bit sums wrap around within, and end in range.
+// Convolutions of signs with signs, on the tensor cores: sums of bytes, exact in whatever order. A gradient
+// in fixed point is 256 * high + low, a signed and an unsigned byte; the sums of the high bytes are shifted
+// before the low ones are added. 32-bit sums wrap around within, and end in range.
 
 #include "bitfed/cuda/kernels.h"
 #include "bitfed/cuda/lanes.h"
@@ -8,9 +8,9 @@
 namespace bitfed::cuda {
 namespace {
 
-constexpr unsigned kRows = 128;       // pixels of a block
-constexpr unsigned kDepth = 64;       // bytes of a tile's row
-constexpr unsigned kChunk = 16;       // bytes that are copied at once; channels are multiples of it
+constexpr unsigned kRows = 128;  // pixels of a block
+constexpr unsigned kDepth = 64;  // bytes of a tile's row
+constexpr unsigned kChunk = 16;  // bytes that are copied at once; channels are multiples of it
 constexpr unsigned kChunks = kDepth / kChunk;
 constexpr unsigned kStages = 3;
 constexpr unsigned kMaxTaps = 225;
@@ -46,8 +46,8 @@ __device__ __forceinline__ void wait_for_copies() {
 }
 #endif
 
-// sums += a * b' of a warp's part of two tiles: 16 * kM rows of a, 8 * kN rows of b. In sums[m][n][i] is the product of
-// row 16 m + lane / 4 + 8 (i / 2) and column 8 n + 2 (lane % 4) + i % 2.
+// sums += a * b' of a warp's part of two tiles: 16 * kM rows of a, 8 * kN rows of b. In sums[m][n][i] is the
+// product of row 16 m + lane / 4 + 8 (i / 2) and column 8 n + 2 (lane % 4) + i % 2.
 template <bool kUnsigned, unsigned kM, unsigned kN>
 __device__ __forceinline__ void multiply_warp(const int8_t* a, const int8_t* b, unsigned row, unsigned column,
                                               int (&sums)[kM][kN][4]) {
@@ -76,8 +76,8 @@ __device__ __forceinline__ void multiply_warp(const int8_t* a, const int8_t* b, 
     unsigned right[kN][2];
 #pragma unroll
     for (unsigned m = 0; m < kM; ++m) {
-      const auto address = static_cast<unsigned>(__cvta_generic_to_shared(
-          a + tile_offset(row + 16 * m + lane % 16, 2 * half + lane / 16)));
+      const auto address = static_cast<unsigned>(
+          __cvta_generic_to_shared(a + tile_offset(row + 16 * m + lane % 16, 2 * half + lane / 16)));
       asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                    : "=r"(left[m][0]), "=r"(left[m][1]), "=r"(left[m][2]), "=r"(left[m][3])
                    : "r"(address));
@@ -116,8 +116,9 @@ __device__ __forceinline__ void multiply_warp(const int8_t* a, const int8_t* b, 
 #endif
 }
 
-// A convolution as a product: rows are pixels of the result, the depth is [tap][channel of the source], columns are
-// channels of the result. Row (image, y, x) meets at tap t the source's pixel (y * step + dy[t], x * step + dx[t]).
+// A convolution as a product: rows are pixels of the result, the depth is [tap][channel of the source],
+// columns are channels of the result. Row (image, y, x) meets at tap t the source's pixel (y * step + dy[t],
+// x * step + dx[t]).
 struct PixelProduct {
   Extent from;  // the source
   Extent to;    // pixels of the result, of which these are every `spacing`-th from (y, x) on
@@ -184,7 +185,8 @@ __global__ void __launch_bounds__(kColumns * 2) multiply_pixels(Cohort cohort, c
       const bool inside = deep && y >= 0 && x >= 0 && y < static_cast<int>(p.from.height) &&
                           x < static_cast<int>(p.from.width);
       const int8_t* from =
-          inside ? source + (row_image[i] + size_t(y) * p.from.width + size_t(x)) * channels + channel : source;
+          inside ? source + (row_image[i] + size_t(y) * p.from.width + size_t(x)) * channels + channel
+                 : source;
       copy_chunk(a + tile_offset(threadIdx.x / kChunks + i * (kThreads / kChunks), chunk), from, inside);
     }
 #pragma unroll
@@ -192,7 +194,8 @@ __global__ void __launch_bounds__(kColumns * 2) multiply_pixels(Cohort cohort, c
       const unsigned place = threadIdx.x / kChunks + i * (kThreads / kChunks);
       const bool inside = deep && first_column + place < p.to.channels;
       const int8_t* from =
-          inside ? p.weights + client * p.weights_client + (first_column + place) * p.weights_step + k : p.weights;
+          inside ? p.weights + client * p.weights_client + (first_column + place) * p.weights_step + k
+                 : p.weights;
       copy_chunk(b + tile_offset(place, chunk), from, inside);
     }
   };
@@ -287,9 +290,10 @@ constexpr unsigned kFilters = 64;   // of a block
 constexpr unsigned kColumns = 128;  // [tap][channel] of a block
 constexpr unsigned kWeightThreads = 256;
 
-// sums[filter][tap][channel] += gradients of the filter's pixels times the signs that the tap meets, over a share of the
-// pixels. Bytes of four neighbouring pixels become neighbours on their way into shared memory.
-__global__ void __launch_bounds__(kWeightThreads, 2) multiply_weights(Cohort cohort, SignConvolution c, uint32_t shares) {
+// sums[filter][tap][channel] += gradients of the filter's pixels times the signs that the tap meets, over a
+// share of the pixels. Bytes of four neighbouring pixels become neighbours on their way into shared memory.
+__global__ void __launch_bounds__(kWeightThreads, 2)
+    multiply_weights(Cohort cohort, SignConvolution c, uint32_t shares) {
   BITFED_SHARED(int8_t, tiles);
   int8_t* high = tiles;
   int8_t* low = high + kFilters * kDepth;
@@ -348,8 +352,8 @@ __global__ void __launch_bounds__(kWeightThreads, 2) multiply_weights(Cohort coh
           y = static_cast<int>((first + j) % pixels / c.out.width) * stride + dy;
           x = static_cast<int>((first + j) % c.out.width) * stride + dx;
         }
-        const bool met = has_column && first + j < all && y >= 0 && x >= 0 && y < static_cast<int>(c.in.height) &&
-                         x < static_cast<int>(c.in.width);
+        const bool met = has_column && first + j < all && y >= 0 && x >= 0 &&
+                         y < static_cast<int>(c.in.height) && x < static_cast<int>(c.in.width);
         const size_t from = (image * c.in.pixels() + size_t(y) * c.in.width + size_t(x)) * c.in.channels;
         ours[i].v[j] = met ? *reinterpret_cast<const unsigned*>(source + from) : 0;
       }
@@ -395,22 +399,24 @@ __global__ void __launch_bounds__(kWeightThreads, 2) multiply_weights(Cohort coh
   }
 }
 
-// ------------------------------------------------------------------------------------------------ fixed point
+// ------------------------------------------------------------------------------------------------ fixed
+// point
 __global__ void largest_of_all(Cohort cohort, Extent extent, const float* x, uint32_t* largest) {
   BITFED_SHARED(unsigned, shared);
   const uint32_t client = blockIdx.y;
   const size_t count = cohort.images[client] * extent.floats();
   const float* from = x + client * cohort.batch * extent.floats();
   unsigned found = 0;
-  for (size_t at = size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < count; at += size_t{gridDim.x} * blockDim.x) {
+  for (size_t at = size_t{blockIdx.x} * blockDim.x + threadIdx.x; at < count;
+       at += size_t{gridDim.x} * blockDim.x) {
     const unsigned bits = __float_as_uint(from[at]) & 0x7fffffffu;
     found = bits > found ? bits : found;
   }
   take_largest(__uint_as_float(found), shared, largest + client);
 }
 
-// The largest factor with which gradients fit 16 bits and their sums 32. 0 where all gradients are 0, not a number where
-// one is not finite: then there are no products, and all results become that.
+// The largest factor with which gradients fit 16 bits and their sums 32. 0 where all gradients are 0, not a
+// number where one is not finite: then there are no products, and all results become that.
 __global__ void fixed_point(Cohort cohort, SignConvolution c) {
   const uint32_t client = threadIdx.x;
   if (client >= cohort.clients) return;
@@ -429,8 +435,8 @@ __global__ void quantise(Cohort cohort, SignConvolution c, const float* gradient
   if (at >= cohort.images[client] * c.out.floats() || !(factor > 0)) return;
   const size_t whole = client * cohort.batch * c.out.floats() + at;
   const float4 four = *reinterpret_cast<const float4*>(gradient + whole);
-  const int v[4] = {__float2int_rn(four.x * factor), __float2int_rn(four.y * factor), __float2int_rn(four.z * factor),
-                    __float2int_rn(four.w * factor)};
+  const int v[4] = {__float2int_rn(four.x * factor), __float2int_rn(four.y * factor),
+                    __float2int_rn(four.z * factor), __float2int_rn(four.w * factor)};
   unsigned high = 0;
   unsigned low = 0;
 #pragma unroll
@@ -467,7 +473,8 @@ __global__ void transpose_weights(SignConvolution c, const TapOrder order) {
     const uint32_t filter = blockIdx.x * 32 + i % 32;
     const uint32_t channel = blockIdx.y * 32 + i / 32;
     if (filter < filters && channel < channels)
-      c.transposed[of_client + (size_t{channel} * order.taps + place) * filters + filter] = tile[i / 32 * 33 + i % 32];
+      c.transposed[of_client + (size_t{channel} * order.taps + place) * filters + filter] =
+          tile[i / 32 * 33 + i % 32];
   }
 }
 
@@ -481,7 +488,8 @@ __global__ void fill_pixels(Cohort cohort, const PixelProduct p) {
   const size_t y = p.y + row / p.width % p.height * p.spacing;
   const size_t x = p.x + row % p.width * p.spacing;
   const float factor = p.factor[client];
-  p.result[((image * p.to.height + y) * p.to.width + x) * channels + at % channels] = factor > 0 ? 0.0f : factor;
+  p.result[((image * p.to.height + y) * p.to.width + x) * channels + at % channels] =
+      factor > 0 ? 0.0f : factor;
 }
 
 void launch_pixels(const Cohort& cohort, const PixelProduct& p, const Stream& stream) {
@@ -580,8 +588,10 @@ void sign_convolution_forward(const Cohort& cohort, const SignConvolution& c, co
   p.step = c.kernel.stride;
   p.taps = c.kernel.taps();
   for (uint32_t tap = 0; tap < p.taps; ++tap) {
-    p.dy[tap] = static_cast<int8_t>(static_cast<int>(tap / c.kernel.side) - static_cast<int>(c.kernel.padding));
-    p.dx[tap] = static_cast<int8_t>(static_cast<int>(tap % c.kernel.side) - static_cast<int>(c.kernel.padding));
+    p.dy[tap] =
+        static_cast<int8_t>(static_cast<int>(tap / c.kernel.side) - static_cast<int>(c.kernel.padding));
+    p.dx[tap] =
+        static_cast<int8_t>(static_cast<int>(tap % c.kernel.side) - static_cast<int>(c.kernel.padding));
   }
   p.source = c.x;
   p.weights = c.weights;
@@ -594,12 +604,12 @@ void sign_convolution_forward(const Cohort& cohort, const SignConvolution& c, co
 void sign_convolution_largest(const Cohort& cohort, const SignConvolution& c, const float* gradient,
                               const Stream& stream) {
   const size_t blocks = (cohort.batch * c.out.floats() + 4095) / 4096;
-  launch(largest_of_all, Blocks{blocks, cohort.clients}, 256, 256 * sizeof(unsigned), stream, cohort, c.out, gradient,
-         c.largest);
+  launch(largest_of_all, Blocks{blocks, cohort.clients}, 256, 256 * sizeof(unsigned), stream, cohort, c.out,
+         gradient, c.largest);
 }
 
-void sign_convolution_backward(const Cohort& cohort, const SignConvolution& c, const float* gradient, bool adds,
-                               float* x_gradient, const Stream& stream) {
+void sign_convolution_backward(const Cohort& cohort, const SignConvolution& c, const float* gradient,
+                               bool adds, float* x_gradient, const Stream& stream) {
   launch(fixed_point, Blocks{}, 64, 0, stream, cohort, c);
   const size_t fours = cohort.batch * c.out.floats() / 4;
   launch(quantise, Blocks{(fours + 255) / 256, cohort.clients}, 256, 0, stream, cohort, c, gradient);
@@ -610,12 +620,13 @@ void sign_convolution_backward(const Cohort& cohort, const SignConvolution& c, c
   // Enough blocks for the whole device, each with work for a while.
   size_t shares = 1024 / (tiles * cohort.clients) + 1;
   if (shares > (deep + 15) / 16) shares = (deep + 15) / 16;
-  launch(multiply_weights, Blocks{tiles, shares, cohort.clients}, kWeightThreads, (2 * kFilters + kColumns) * kDepth,
-         stream, cohort, c, static_cast<uint32_t>(shares));
+  launch(multiply_weights, Blocks{tiles, shares, cohort.clients}, kWeightThreads,
+         (2 * kFilters + kColumns) * kDepth, stream, cohort, c, static_cast<uint32_t>(shares));
   if (x_gradient == nullptr) return;
-  launch(transpose_weights,
-         Blocks{(c.out.channels + 31) / 32, (c.in.channels + 31) / 32, size_t{cohort.clients} * c.kernel.taps()}, 256,
-         32 * 33, stream, c, tap_order(c.kernel));
+  launch(
+      transpose_weights,
+      Blocks{(c.out.channels + 31) / 32, (c.in.channels + 31) / 32, size_t{cohort.clients} * c.kernel.taps()},
+      256, 32 * 33, stream, c, tap_order(c.kernel));
   input_gradient(cohort, c, adds, x_gradient, stream);
 }
 

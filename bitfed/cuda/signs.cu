@@ -1,5 +1,6 @@
-// Signs about a mean, see SignActivation. A block has an image, or, about the mean of a batch, all images of a client.
-// The CPU's order of sums is sixteen chains: sixteen threads add what all threads of the block load for them.
+// Signs about a mean, see SignActivation. A block has an image, or, about the mean of a batch, all images of
+// a client. The CPU's order of sums is sixteen chains: sixteen threads add what all threads of the block load
+// for them.
 
 #include "bitfed/cuda/kernels.h"
 #include "bitfed/cuda/lanes.h"
@@ -8,9 +9,9 @@ namespace bitfed::cuda {
 namespace {
 
 constexpr unsigned kThreads = 128;
-constexpr unsigned kTile = 2048;                   // floats that are staged at a time
-constexpr unsigned kOwn = kTile / kThreads / 4;    // float4 of a thread
-constexpr float kTiny = 1e-6f;                     // as in SignActivation
+constexpr unsigned kTile = 2048;                 // floats that are staged at a time
+constexpr unsigned kOwn = kTile / kThreads / 4;  // float4 of a thread
+constexpr float kTiny = 1e-6f;                   // as in SignActivation
 constexpr float kMomentum = 0.1f;
 constexpr size_t kSharedBytes = 2 * kTile * sizeof(float) + 32 * sizeof(double);
 
@@ -27,12 +28,13 @@ struct Staged {
   }
   BITFED_FORMULA void store(float* tile) const {
 #pragma unroll
-    for (unsigned i = 0; i < kOwn; ++i) *reinterpret_cast<float4*>(tile + 4 * (threadIdx.x + i * kThreads)) = values[i];
+    for (unsigned i = 0; i < kOwn; ++i)
+      *reinterpret_cast<float4*>(tile + 4 * (threadIdx.x + i * kThreads)) = values[i];
   }
 };
 
-// take(place in the tile) for every value of the thread's chain, in sequence, by the first sixteen threads. With y, both
-// arrays are staged, y's kTile behind x's.
+// take(place in the tile) for every value of the thread's chain, in sequence, by the first sixteen threads.
+// With y, both arrays are staged, y's kTile behind x's.
 template <typename Take>
 BITFED_FORMULA void for_chain(const float* x, const float* y, size_t count, float* tile, Take take) {
   Staged of_x;
@@ -122,7 +124,8 @@ __global__ void signs_of(Cohort cohort, Signs s) {
   }
 }
 
-__global__ void signs_back(Cohort cohort, Signs s, const float* gradients, const float* other, float* x_gradients) {
+__global__ void signs_back(Cohort cohort, Signs s, const float* gradients, const float* other,
+                           float* x_gradients) {
   const uint32_t client = blockIdx.y;
   const uint32_t image = blockIdx.x;
   const uint32_t images = s.running ? cohort.images[client] : 1;
@@ -177,7 +180,8 @@ void signs_forward(const Cohort& cohort, const Signs& s, const Stream& stream) {
 
 void signs_backward(const Cohort& cohort, const Signs& s, const float* gradient, const float* other,
                     float* x_gradient, const Stream& stream) {
-  launch(signs_back, blocks_of(cohort, s), kThreads, kSharedBytes, stream, cohort, s, gradient, other, x_gradient);
+  launch(signs_back, blocks_of(cohort, s), kThreads, kSharedBytes, stream, cohort, s, gradient, other,
+         x_gradient);
 }
 
 }  // namespace bitfed::cuda

@@ -173,7 +173,8 @@ Experiment load_experiment(const Config& recipe, const std::string& data_dir, co
     return make_method(context);
   };
   Experiment experiment = read_experiment(recipe, std::move(data), default_name, clients, make);
-  if (trainers != nullptr && experiment.method->make_client()->cohort() > 1) experiment.device = trainers->device;
+  if (trainers != nullptr && experiment.method->make_client()->cohort() > 1)
+    experiment.device = trainers->device;
   return experiment;
 }
 

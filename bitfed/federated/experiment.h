@@ -61,8 +61,8 @@ using MakeMethod = std::function<std::unique_ptr<Method>(const MethodContext& co
 Experiment read_experiment(const Config& recipe, DataSplit data, const std::string& default_name,
                            ClientsAre clients, const MakeMethod& make = make_method);
 
-// The same with the data that the recipe's [data] names, looked for in `data_dir` first. `trainers`: of the device that
-// networks are trained on, null for the CPU's; they must outlive the experiment.
+// The same with the data that the recipe's [data] names, looked for in `data_dir` first. `trainers`: of the
+// device that networks are trained on, null for the CPU's; they must outlive the experiment.
 Experiment load_experiment(const Config& recipe, const std::string& data_dir, const std::string& default_name,
                            ClientsAre clients, const Trainers* trainers = nullptr);
 

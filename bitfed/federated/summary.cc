@@ -55,11 +55,15 @@ void add_scores(const Evaluation& evaluation, RunSummary* summary) {
   summary->balanced_accuracy = balanced_accuracy(evaluation.confusion_matrix);
 }
 
-void add_totals(const FederationTotals& totals, RunSummary* summary) {
-  // Per round of training; the bytes of the preparation are in the total alone.
+void add_totals(const FederationTotals& totals, uint32_t rounds, RunSummary* summary) {
+  // Per round of training. The bytes of the preparation are part of a single round, which would be nothing
+  // without it; of several rounds they are in the total alone.
+  const bool whole = rounds == 1;
   const uint64_t uploads = totals.uploads - totals.preparation_uploads;
-  const uint64_t upload_bytes = (totals.upload_bytes - totals.preparation_upload_bytes) / uploads;
-  const uint64_t download_bytes = (totals.download_bytes - totals.preparation_download_bytes) / uploads;
+  const uint64_t upload_bytes =
+      (totals.upload_bytes - (whole ? 0 : totals.preparation_upload_bytes)) / uploads;
+  const uint64_t download_bytes =
+      (totals.download_bytes - (whole ? 0 : totals.preparation_download_bytes)) / uploads;
   summary->upload_bytes_per_client = upload_bytes;
   summary->download_bytes_per_client = download_bytes;
   summary->total_upload_bytes = totals.upload_bytes;
@@ -103,7 +107,7 @@ RunSummary summarise(const Experiment& experiment, const ServerHalf& server, con
   const std::unique_ptr<Model> binarised = model.binarised();
   if (binarised)
     summary.binarized_accuracy = evaluate_model(*binarised, experiment.evaluation, pool).scores.accuracy;
-  add_totals(federation.totals(), &summary);
+  add_totals(federation.totals(), experiment.rounds, &summary);
   summary.upload_bytes_raw = server.raw_upload_bytes();
   add_costs(model.costs(), &summary);
   summary.peak_rss_bytes = peak_rss_bytes();

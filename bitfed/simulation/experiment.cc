@@ -52,8 +52,8 @@ ExperimentResult run_experiment(const Config& recipe, const ExperimentOptions& o
                                 const EventSink& events) {
   const Stopwatch clock;
   events(Loading{});
-  const Experiment experiment =
-      load_experiment(recipe, options.data_dir, options.default_name, ClientsAre::kSimulated, options.trainers.get());
+  const Experiment experiment = load_experiment(recipe, options.data_dir, options.default_name,
+                                                ClientsAre::kSimulated, options.trainers.get());
   return simulate(experiment, options, events, clock);
 }
 

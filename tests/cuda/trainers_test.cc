@@ -1,5 +1,5 @@
-// The GPU's trainer beside the CPU's: the same bits in every parameter after some steps. Where there is no GPU, its kernels
-// run on the CPU (cuda/emulation.h).
+// The GPU's trainer beside the CPU's: the same bits in every parameter after some steps. Where there is no
+// GPU, its kernels run on the CPU (cuda/emulation.h).
 
 #include <gtest/gtest.h>
 
@@ -98,8 +98,8 @@ TEST_P(TrainersTest, GiveTheSameBits) {
         ++different;
         first = i;
       }
-      EXPECT_EQ(different, 0u) << "client " << client << ", " << cpu->shapes()[p].name << " of " << a.size() << ", ["
-                               << first << "]: " << a[first] << " and " << b[first];
+      EXPECT_EQ(different, 0u) << "client " << client << ", " << cpu->shapes()[p].name << " of " << a.size()
+                               << ", [" << first << "]: " << a[first] << " and " << b[first];
     }
   }
 }
@@ -116,25 +116,48 @@ const RotatedOptions kPlain{.lambda = false, .beta = false};
 
 INSTANTIATE_TEST_SUITE_P(
     All, TrainersTest,
-    testing::Values(Case{"Cnn4", "name = \"cnn4\"\nwidth = 16\n"},
-                    Case{"Cnn4OfColours", "name = \"cnn4\"\nwidth = 16\n", 18, 3, kPlain, {5, 3}},
-                    Case{"RealCnn4", "name = \"cnn4\"\nwidth = 16\n", 16, 3, std::nullopt},
-                    Case{"Resnet10", "name = \"resnet10\"\nwidth = 16\n", 8, 3},
-                    Case{"Resnet10Orthogonal", "name = \"resnet10\"\nwidth = 16\n", 8, 3,
-                         RotatedOptions{.rotation = RotationUpdate::kEveryEpochOrthogonal}, {2, 3}},
-                    Case{"Resnet10Fixed", "name = \"resnet10\"\nwidth = 16\n", 8, 3,
-                         RotatedOptions{.lambda = false, .rotation = RotationUpdate::kFixed}, {2, 3}},
-                    Case{"RealResnet10", "name = \"resnet10\"\nwidth = 16\n", 8, 3, std::nullopt},
-                    Case{"StaticSigns", "name = \"cnn4\"\nwidth = 16\ndeploy = \"static\"\n"},
-                    Case{"ShortcutsOfConvolutions", "name = \"resnet10\"\nwidth = 16\nshortcuts = \"convolution\"\n", 8, 3,
-                         kPlain, {3, 2}, {0.05f, 0.9f, 0.0f}},
-                    Case{"WithoutRotation", "name = \"cnn4\"\nwidth = 16\n", 16, 1,
-                         RotatedOptions{.lambda = false, .rotation = RotationUpdate::kNone}, {3, 2}},
-                    Case{"Custom", kCustom, 17, 2, std::nullopt, {4, 3}},
-                    Case{"BinaryCustom", kBinaryCustom, 12, 1, kPlain, {3, 2}},
-                    Case{"Momentum", "name = \"cnn4\"\nwidth = 16\n", 16, 1, kPlain, {4, 2}, {0.05f, 0.9f, 5e-4f}},
-                    Case{"RealMomentum", "name = \"cnn4\"\nwidth = 16\n", 16, 1, std::nullopt, {4, 2},
-                         {0.05f, 0.9f, 5e-4f}}),
+    testing::Values(
+        Case{"Cnn4", "name = \"cnn4\"\nwidth = 16\n"},
+        Case{"Cnn4OfColours", "name = \"cnn4\"\nwidth = 16\n", 18, 3, kPlain, {5, 3}},
+        Case{"RealCnn4", "name = \"cnn4\"\nwidth = 16\n", 16, 3, std::nullopt},
+        Case{"Resnet10", "name = \"resnet10\"\nwidth = 16\n", 8, 3},
+        Case{"Resnet10Orthogonal",
+             "name = \"resnet10\"\nwidth = 16\n",
+             8,
+             3,
+             RotatedOptions{.rotation = RotationUpdate::kEveryEpochOrthogonal},
+             {2, 3}},
+        Case{"Resnet10Fixed",
+             "name = \"resnet10\"\nwidth = 16\n",
+             8,
+             3,
+             RotatedOptions{.lambda = false, .rotation = RotationUpdate::kFixed},
+             {2, 3}},
+        Case{"RealResnet10", "name = \"resnet10\"\nwidth = 16\n", 8, 3, std::nullopt},
+        Case{"StaticSigns", "name = \"cnn4\"\nwidth = 16\ndeploy = \"static\"\n"},
+        Case{"ShortcutsOfConvolutions",
+             "name = \"resnet10\"\nwidth = 16\nshortcuts = \"convolution\"\n",
+             8,
+             3,
+             kPlain,
+             {3, 2},
+             {0.05f, 0.9f, 0.0f}},
+        Case{"WithoutRotation",
+             "name = \"cnn4\"\nwidth = 16\n",
+             16,
+             1,
+             RotatedOptions{.lambda = false, .rotation = RotationUpdate::kNone},
+             {3, 2}},
+        Case{"Custom", kCustom, 17, 2, std::nullopt, {4, 3}},
+        Case{"BinaryCustom", kBinaryCustom, 12, 1, kPlain, {3, 2}},
+        Case{"Momentum", "name = \"cnn4\"\nwidth = 16\n", 16, 1, kPlain, {4, 2}, {0.05f, 0.9f, 5e-4f}},
+        Case{"RealMomentum",
+             "name = \"cnn4\"\nwidth = 16\n",
+             16,
+             1,
+             std::nullopt,
+             {4, 2},
+             {0.05f, 0.9f, 5e-4f}}),
     [](const auto& of) { return std::string(of.param.name); });
 
 }  // namespace

@@ -75,7 +75,7 @@ mpirun -n 2 elsewhere/bitfed run people.toml --quiet --out refused >out 2>err ||
 grep -q 'the module for MPI is neither of' err || fail "without the module: $(cat err)"
 
 # A rank that is killed ends all; another number of ranks goes on.
-sed 's/^rounds = 6/rounds = 600/' people.toml >long.toml
+sed 's/^rounds = 6/rounds = 4000/' people.toml >long.toml
 "$program" run long.toml --out long --json --quiet >long.json
 mpirun -n 4 "$program" run long.toml --out killed --quiet >out 2>err &
 pid=$!

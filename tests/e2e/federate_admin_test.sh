@@ -54,7 +54,7 @@ PYTHON
 
 echo "-- a client that never answers"
 admin pause >/dev/null
-get /readyz | grep -q paused || fail "ready while it is paused: $(get /readyz)"
+get /readyz | grep paused >/dev/null || fail "ready while it is paused: $(get /readyz)"
 for number in 0 1 2 3; do join work $number --plaintext; done
 until_true "clients do not come" eval 'admin status | grep -c "\"ready\"" | grep -q 4'
 kill -STOP ${client_pids[3]}

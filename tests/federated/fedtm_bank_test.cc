@@ -56,6 +56,29 @@ TEST(FedtmBankTest, FamiliarSamplesByHand) {
   EXPECT_NEAR(scores(1)[3 * 1], 0.5, 1e-6);  // no room for them
 }
 
+// Twelve holders, room for ten: the two with the fewest samples are left out. Their clauses demand pixel 3,
+// those of the others pixel 0.
+TEST(FedtmBankTest, OfManyHoldersTheLargest) {
+  const Bank other{.label = 1, .samples = 50, .weights = {1, 1}, .clauses = {{1}, {2}}};
+  Clients clients;
+  for (uint32_t i = 0; i < 12; ++i) {
+    const bool small = i == 3 || i == 7;
+    const Bank bank{.label = 0,
+                    .samples = small ? 10u : 100u,
+                    .weights = {10, 1},
+                    .clauses = {{small ? 3u : 0u}, {}},
+                    .positive_mean = 10};
+    clients.push_back({bank, other});
+  }
+  const auto model = fold(clients, 2, 4);  // 4 * 2.5 holders
+  for (size_t clause = 0; clause < model->members()[0].clauses; ++clause) {
+    const std::vector<size_t> literals = literals_of(model->members()[0], 0, clause);
+    if (!literals.empty()) {
+      EXPECT_THAT(literals, ElementsAre(0));
+    }
+  }
+}
+
 // 0 is said of the class that a holder tells apart worst, not of its others on average.
 TEST(FedtmBankTest, TheHardestClassIsTheOther) {
   const Bank other{.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{3}, {}}};

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 constexpr const char* kRecipe =
-    "[model]\nname = \"tm\"\nclauses = 2\nthreshold = 20\n[method]\nname = \"fedtm\"\n";
+    "[model]\nname = \"tm\"\nclauses = 2\nthreshold = 20\n[method]\nname = \"fedtm\"\nactions = \"or2\"\n";
 
 std::unique_ptr<ServerHalf> make_server() {
   return hand_made::method_of(kRecipe, hand_made::images(3, 3))->make_server();
@@ -57,6 +57,27 @@ TEST(FedtmTest, OrOfTheTwoLargestHolders) {
   EXPECT_THAT(literals_of(model->members()[0], 0, 1), IsEmpty());
 }
 
+std::unique_ptr<ServerHalf> server_with(const std::string& actions) {
+  std::string text = kRecipe;
+  text.replace(text.find("or2"), 3, actions);
+  return hand_made::method_of(text, hand_made::images(3, 3))->make_server();
+}
+
+TEST(FedtmTest, BestIsTheLargestHolder) {
+  const auto model = hand_made::fuse(*server_with("best"), {says(5, 1, 0), says(9, 7, 1), says(7, 1, 2)});
+  EXPECT_THAT(literals_of(model->members()[0], 0, 0), ElementsAre(1));
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(4, -1));  // (5 + 63 + 7) / 21 = 3.57
+}
+
+// More than half of the samples: 12 of 21 include literal 2, 9 of 21 literal 1.
+TEST(FedtmTest, MajorityIsBySamples) {
+  const auto model = hand_made::fuse(*server_with("majority"), {says(5, 1, 2), says(9, 1, 1), says(7, 1, 2)});
+  EXPECT_THAT(literals_of(model->members()[0], 0, 0), ElementsAre(2));
+  // Half is not a majority.
+  const auto tied = hand_made::fuse(*server_with("majority"), {says(5, 1, 2), says(5, 1, 1)});
+  EXPECT_THAT(literals_of(tied->members()[0], 0, 0), IsEmpty());
+}
+
 // Among equals the lower client, in whatever order they arrive.
 TEST(FedtmTest, TiesAndTheOrderOfArrival) {
   const std::vector<State> uploads = {says(5, 10, 0), says(7, 20, 1), says(7, 35, 2), says(7, 40, 3),
@@ -93,6 +114,9 @@ TEST(FedtmTest, AClassThatNobodyHeldStays) {
   // Never held: a machine's start, which is silent.
   EXPECT_THAT(weights_of(model.members()[0], 2), ElementsAre(1, -1));
   EXPECT_THAT(literals_of(model.members()[0], 2, 0), IsEmpty());
+  // And never predicted: below -1, the least sum of the others.
+  EXPECT_LT(model.members()[0].bias[2], -1);
+  EXPECT_EQ(model.members()[0].bias[0], 0);
 }
 
 // A round counts its own uploads only.

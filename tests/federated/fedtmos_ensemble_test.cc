@@ -3,6 +3,7 @@
 
 #include "bitfed/federated/tsetlin/tsetlin_client.h"
 #include "bitfed/tsetlin/machine/machine.h"
+#include "tests/base/error_text.h"
 #include "tests/federated/hand_made.h"
 
 namespace bitfed {
@@ -14,6 +15,9 @@ using hand_made::upload_of;
 using hand_made::weights_of;
 using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::FloatEq;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
 
 constexpr const char* kRecipe =
     "[model]\nname = \"tm\"\nclauses = 2\nthreshold = 20\n[method]\nname = \"fedtmos-ensemble\"\n";
@@ -55,18 +59,23 @@ TEST(FedtmosEnsembleTest, ScoresByHand) {
   ThreadPool pool(1);
   // Literals: 0 = first pixel, 1 = second, 2 and 3 their negations. The empty clause is silent.
   const Dataset data = hand_made::images(2, 3, {{1, 1}, {1, 0}, {0, 0}});
+  // Class 2 is below the least sums of the others, -30 and -1.
+  const float absent = -31 / 20.0f + -2 / 20.0f;
   EXPECT_THAT(model->scores(data, pool),
-              ElementsAre((5 + 8) / 20.0f, -3 / 20.0f, 0, (5 - 30) / 20.0f, 0, 0, -30 / 20.0f, 2 / 20.0f, 0));
+              Pointwise(FloatEq(), {(5 + 8) / 20.0f, -3 / 20.0f, absent, (5 - 30) / 20.0f, 0.0f, absent,
+                                    -30 / 20.0f, 2 / 20.0f, absent}));
 }
 
 // As the authors' code: clamped to ±20, then divided by the span over all three samples, 5 - -20 in the first
-// machine and 8 - 0 in the second.
+// machine and 8 - -2 in the second, where class 2, which nobody holds, has -2.
 TEST(FedtmosEnsembleTest, BatchScoresByHand) {
   const auto model = ensemble(uploads(), "normalise = \"batch\"\n");
   ThreadPool pool(1);
   const Dataset data = hand_made::images(2, 3, {{1, 1}, {1, 0}, {0, 0}});
+  const float absent = -20 / 25.0f + -2 / 10.0f;
   EXPECT_THAT(model->scores(data, pool),
-              ElementsAre(5 / 25.0f + 8 / 8.0f, -3 / 25.0f, 0, -20 / 25.0f, 0, 0, -20 / 25.0f, 2 / 25.0f, 0));
+              Pointwise(FloatEq(), {5 / 25.0f + 8 / 10.0f, -3 / 25.0f, absent, -20 / 25.0f, 0.0f, absent,
+                                    -20 / 25.0f, 2 / 25.0f, absent}));
 }
 
 // The span of the means, 1 - 0 by default, over the part of the three classes that a machine holds.
@@ -74,6 +83,23 @@ TEST(FedtmosEnsembleTest, TrainingScalesByHand) {
   const auto model = ensemble(uploads(), "normalise = \"training\"\n");
   EXPECT_EQ(model->members()[0].scale, 3 / 2.0f);
   EXPECT_EQ(model->members()[1].scale, 3 / 1.0f);
+}
+
+// Clauses without literals never fire: such a model could only ever predict the first class.
+TEST(FedtmosEnsembleTest, AnEmptyModelIsAFailure) {
+  EXPECT_THAT(error_text([] {
+                ensemble({client({{.weights = {5, 3}, .clauses = {{}, {}}}})});
+              }),
+              HasSubstr("empty model"));
+}
+
+// Nothing is said of good evidence, only of little.
+TEST(FedtmosEnsembleTest, LittleEvidenceIsNoted) {
+  const auto server = hand_made::method_of(kRecipe, hand_made::images(2, 3))->make_server();
+  hand_made::fuse(*server, {client({{.label = 0, .samples = 9, .weights = {5, 30}, .clauses = {{0}, {3}}},
+                                    {.label = 1, .samples = 40, .weights = {2, 3}, .clauses = {{2}, {1}}}})});
+  EXPECT_THAT(server->notes(), ElementsAre(HasSubstr("class '0' has 9 samples"), HasSubstr("holds class '2'"),
+                                           HasSubstr("2 of 2 class banks")));
 }
 
 TEST(FedtmosEnsembleTest, OrderOfArrivalDoesNotMatter) {
@@ -132,7 +158,9 @@ TEST(FedtmosEnsembleTest, Composite) {
   upload.add("samples", {1}, std::vector<uint32_t>{5});
   // A patch of one pixel in a row of two: one position bit and one pixel, four literals.
   const PatchShape one = {.height = 1, .width = 2, .planes = 1, .patch_height = 1, .patch_width = 1};
-  add_clauses(clause_layout(one, {}), {BitMatrix(2, 4), {1, 2}}, "0.clauses", &upload);
+  BitMatrix actions(2, 4);
+  set_bit(actions.row(0), 1);
+  add_clauses(clause_layout(one, {}), {actions, {1, 2}}, "0.clauses", &upload);
   upload.add("0.calibration", {1, 3}, std::vector<float>{1, 0, 0});
   add_clauses(hand_made::flat_layout(4), {BitMatrix(4, 4), {3, 4, 5, 6}}, "1.clauses", &upload);
   upload.add("1.calibration", {1, 3}, std::vector<float>{1, 0, 0});

@@ -107,11 +107,15 @@ TEST(FedtmosTest, VanishedVectorsAreDropped) {
   EXPECT_THAT(dropped_notes, Contains(HasSubstr("1 class vectors regrouped, 1 dropped")));
 }
 
-TEST(FedtmosTest, AllVectorsDroppedIsASilentModel) {
-  const auto model = fuse(unscaled(3), {client({flat_bank(0, 1, 1), flat_bank(1, 1, 1)})});
-  ThreadPool pool(1);
-  const Dataset data = hand_made::images(kWidth, kClasses, hand_made::all_images(kWidth));
-  EXPECT_THAT(model->scores(data, pool), Each(0.0f));
+// Where all of them would vanish, none is scaled, and a note says so.
+TEST(FedtmosTest, VectorsAreTakenAsTheyAreWhereAllWouldVanish) {
+  const auto server = server_of(unscaled(1));
+  const Bank first{.label = 0, .samples = 1, .weights = {1, 2}, .clauses = {{0}, {1}}};
+  const Bank second{.label = 1, .samples = 3, .weights = {1, 1}, .clauses = {{1}, {0}}};
+  const auto model = hand_made::fuse(*server, {client({first, second})});
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(1, -2));
+  EXPECT_THAT(weights_of(model->members()[0], 1), ElementsAre(1, -1));
+  EXPECT_THAT(server->notes(), Contains(HasSubstr("weights of all 2 class vectors vanish")));
 }
 
 // Clusters P = {A0} around 100, Q = {B0, B1} around 11 and R = {D0, D1, D2} around 1002, in this order
@@ -193,15 +197,17 @@ TEST(FedtmosTest, OrOfTheTopTwo) {
   EXPECT_THAT(literals_of(model->members()[0], 0, 1), ElementsAre(3, 5));
 }
 
-TEST(FedtmosTest, ScoresByHandAndAbsentClassesScoreZero) {
+// Class 1, which nobody holds, is below -3000, the least sum of the others, by a thousandth and one.
+TEST(FedtmosTest, ScoresByHandAndAbsentClassesAreNeverPredicted) {
   const auto model =
       fuse(unscaled(1) + "normalise = \"fixed\"\n", {client({flat_bank(0, 1, 300), flat_bank(2, 3, 4000)})});
   ThreadPool pool(1);
   // Clause 0 wants pixel 0, clause 1 (against) pixel 1; class 2's 3000 stands, though it exceeds T.
   const Dataset data = hand_made::images(kWidth, kClasses, {{1, 0, 0}, {0, 1, 0}, {1, 1, 1}, {0, 0, 1}});
-  EXPECT_THAT(model->scores(data, pool), ElementsAre(75 / kThreshold, 0, 3,    //
-                                                     -75 / kThreshold, 0, -3,  //
-                                                     0, 0, 0, 0, 0, 0));
+  const float absent = -3003 / kThreshold;
+  EXPECT_THAT(model->scores(data, pool), ElementsAre(75 / kThreshold, absent, 3,    //
+                                                     -75 / kThreshold, absent, -3,  //
+                                                     0, absent, 0, 0, absent, 0));
 }
 
 TEST(FedtmosTest, NormaliseSetsTheScale) {

@@ -169,5 +169,21 @@ TEST(KmeansTest, BestOfItsRestarts) {
   EXPECT_TRUE(better);
 }
 
+// Of many points a sample decides the centroids, and every point goes to the nearest: here three clouds far
+// apart, found as they are.
+TEST(KmeansTest, ManyPoints) {
+  Points points = scattered(20000, 2, 1);
+  for (size_t i = 0; i < points.size(); ++i) points[i][0] += 10.0 * static_cast<double>(i % 3);
+  const Clustering found = kmeans(points, 3, 10, stream());
+  ASSERT_EQ(found.cluster.size(), points.size());
+  double inertia = 0;
+  for (size_t i = 0; i < points.size(); ++i) {
+    ASSERT_EQ(found.cluster[i], found.cluster[i % 3]);
+    inertia += squared_distance(points[i], found.centroids[found.cluster[i]]);
+  }
+  EXPECT_DOUBLE_EQ(inertia, found.inertia);
+  EXPECT_EQ(kmeans(points, 3, 10, stream()).cluster, found.cluster);
+}
+
 }  // namespace
 }  // namespace bitfed

@@ -17,7 +17,10 @@ inline RunSummary some_summary() {
   s.seed = 4;
   s.version = "1.2.3";
   s.threads = 5;
+  s.ranks = 37;
+  s.hosts = {"node1", "node2"};
   s.isa = "scalar";
+  s.device = "a GPU";
   s.machine = "a machine";
   s.accuracy = 0.5;
   s.validation_accuracy = 0.25;

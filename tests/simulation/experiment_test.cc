@@ -201,8 +201,8 @@ TEST_F(ExperimentTest, SummaryHasAllItsFields) {
   for (const auto& [name, value] : written.items()) {
     if (value.is_null()) missing.push_back(name);
   }
-  EXPECT_THAT(missing,
-              ElementsAre("binarized_accuracy", "local_accuracy_mean", "model_bytes_paper", "flops_paper"));
+  EXPECT_THAT(missing, ElementsAre("device", "binarized_accuracy", "local_accuracy_mean", "model_bytes_paper",
+                                   "flops_paper"));
 }
 
 TEST_F(ExperimentTest, TheSameModelWithAnyThreadsAndInstructions) {

@@ -91,8 +91,7 @@ Image decode_jpeg(std::span<const uint8_t> bytes, const std::string& name) {
 
 Image decode_jpeg(std::span<const uint8_t> /*bytes*/, const std::string& name) {
   throw input_error(
-      "{}: JPEG is not in this build, which found no libjpeg: install libjpeg-dev and build again",
-      name);
+      "{}: JPEG is not in this build, which found no libjpeg: install libjpeg-dev and build again", name);
 }
 
 #endif

@@ -24,10 +24,12 @@ void ExactMean::add(std::span<const float> values, uint32_t weight) {
     throw input_error("the clients' samples sum up to more than {}", kMaxWeight);
   if (sums_.empty()) sums_.resize(values.size());
   assert(sums_.size() == values.size());
-  // 2^22 * 2^64 * 2^40 = 2^126: no overflow. Most values are below 1/2, and then fit a processor's own integers.
+  // 2^22 * 2^64 * 2^40 = 2^126: no overflow. Most values are below 1/2, and then fit a processor's own
+  // integers.
   for (size_t i = 0; i < values.size(); ++i) {
     const double whole = std::rint(static_cast<double>(values[i]) * kOne);
-    const Sum sum = std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) : static_cast<Sum>(whole);
+    const Sum sum =
+        std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) : static_cast<Sum>(whole);
     sums_[i] += sum * weight;
   }
   weight_ += weight;

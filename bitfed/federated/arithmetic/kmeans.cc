@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <span>
 
 #include "bitfed/bits/kernels.h"
 
@@ -11,6 +13,7 @@ namespace {
 
 using Points = std::vector<std::vector<double>>;
 
+constexpr size_t kMaxPoints = 4096;  // see kmeans
 constexpr int kMaximumIterations = 300;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Bounds are sums of rounded values; only points clearly within their bounds are skipped.
@@ -123,6 +126,30 @@ class Run {
   std::vector<double> second_;  // … and lower bound of the distance to any other
 };
 
+// The index of the nearest centroid; the first on ties.
+size_t nearest(const Points& centroids, const std::vector<double>& point) {
+  size_t best = 0;
+  double least = kInfinity;
+  for (size_t c = 0; c < centroids.size(); ++c) {
+    const double distance = squared_distance(point, centroids[c]);
+    if (distance >= least) continue;
+    least = distance;
+    best = c;
+  }
+  return best;
+}
+
+// kMaxPoints of the points, in their order.
+Points sample_of(const Points& points, RandomStream random) {
+  std::vector<uint32_t> order(points.size());
+  std::iota(order.begin(), order.end(), 0u);
+  random.shuffle(std::span<uint32_t>(order));
+  std::sort(order.begin(), order.begin() + kMaxPoints);
+  Points sample;
+  for (size_t i = 0; i < kMaxPoints; ++i) sample.push_back(points[order[i]]);
+  return sample;
+}
+
 }  // namespace
 
 double squared_distance(const std::vector<double>& a, const std::vector<double>& b) {
@@ -131,6 +158,16 @@ double squared_distance(const std::vector<double>& a, const std::vector<double>&
 
 Clustering kmeans(const Points& points, size_t clusters, size_t restarts, const RandomStream& random) {
   if (points.empty()) return {};
+  if (points.size() > kMaxPoints) {
+    Clustering all = kmeans(sample_of(points, random.substream(restarts)), clusters, restarts, random);
+    all.cluster.clear();
+    all.inertia = 0;
+    for (const std::vector<double>& point : points) {
+      all.cluster.push_back(nearest(all.centroids, point));
+      all.inertia += squared_distance(point, all.centroids[all.cluster.back()]);
+    }
+    return all;
+  }
   Clustering best;
   best.inertia = kInfinity;
   for (size_t i = 0; i < restarts; ++i) {

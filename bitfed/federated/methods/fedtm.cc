@@ -1,13 +1,18 @@
 // FedTM (How et al., "FedTM: memory and communication efficient federated learning with Tsetlin machine",
-// ISTM 2023): in every round the server takes the mean of the weights, weighted by samples of the class, and
-// the OR of the actions of the two clients with the most samples of the class. Clients send reduced clauses
-// and continue from the result: a literal that reduction dropped must be learned again.
+// ISTM 2023): Tsetlin machines trained over rounds. By default the server takes the mean of the automata's
+// states (automata_federation.h). The rules here keep one bit per automaton, its action, as the paper does:
+// in every round the mean of the weights, weighted by samples of the class, and of the actions the OR of the
+// two clients with the most samples of the class ("or2", the paper's), those of the largest alone ("best"),
+// or their majority. Clients send reduced clauses and continue from the result: a literal that reduction
+// dropped must be learned again. docs/methods/fedtm.md compares the rules.
 
+#include <algorithm>
 #include <array>
 #include <optional>
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/methods/methods.h"
+#include "bitfed/federated/tsetlin/automata_federation.h"
 #include "bitfed/federated/tsetlin/booleanizer_fit.h"
 #include "bitfed/federated/tsetlin/tsetlin_server.h"
 #include "bitfed/tsetlin/clause_codec.h"
@@ -26,17 +31,22 @@ struct Candidate {
   }
 };
 
+enum class Rule { kStates, kMajority, kBest, kOrOfTwo };
+
 // The accumulated uploads of one class: exact sums, so that the order of arrival does not matter.
 struct ClassTally {
   uint64_t samples = 0;
   std::vector<int64_t> weights;  // weighted by the client's samples
   std::array<std::optional<Candidate>, 2> top;
+  std::vector<uint64_t>
+      including;  // the samples of clients that include a literal of a clause; for a majority
 
   // Keeps the two candidates with the most samples in `top`, the larger one first.
-  void add(uint32_t client, uint32_t count, const ClassBank& bank) {
+  void add(uint32_t client, uint32_t count, const ClassBank& bank, bool majority) {
     samples += count;
     weights.resize(bank.weights.size());
     for (size_t i = 0; i < weights.size(); ++i) weights[i] += int64_t{count} * bank.weights[i];
+    if (majority) count_actions(count, bank.actions);
     Candidate candidate{count, client, bank.actions};
     for (std::optional<Candidate>& slot : top) {
       if (!slot || candidate.before(*slot)) {
@@ -46,11 +56,33 @@ struct ClassTally {
       }
     }
   }
+
+  void count_actions(uint32_t count, const BitMatrix& actions) {
+    including.resize(actions.rows() * actions.columns());
+    for (size_t i = 0; i < including.size(); ++i)
+      including[i] += actions.get(i / actions.columns(), i % actions.columns()) ? count : 0;
+  }
+
+  BitMatrix actions(Rule rule) const {
+    BitMatrix result = top[0]->actions;
+    for (size_t row = 0; row < result.rows(); ++row) {
+      for (size_t w = 0; rule == Rule::kOrOfTwo && top[1] && w < result.stride(); ++w)
+        result.row(row)[w] |= top[1]->actions.row(row)[w];
+      if (rule != Rule::kMajority) continue;
+      std::fill_n(result.row(row), result.stride(), uint64_t{0});
+      for (size_t literal = 0; literal < result.columns(); ++literal) {
+        if (2 * including[row * result.columns() + literal] > samples) set_bit(result.row(row), literal);
+      }
+    }
+    return result;
+  }
 };
 
 class FedtmServer : public ServerHalf {
  public:
-  explicit FedtmServer(TsetlinRecipe recipe) : recipe_(std::move(recipe)), fit_(recipe_) { clear_tallies(); }
+  FedtmServer(TsetlinRecipe recipe, Rule rule) : recipe_(std::move(recipe)), rule_(rule), fit_(recipe_) {
+    clear_tallies();
+  }
 
   bool needs_preparation() const override { return fit_.needed(); }
 
@@ -67,7 +99,8 @@ class FedtmServer : public ServerHalf {
     const TsetlinUpload upload = read_upload(message, recipe_);
     for (size_t s = 0; s < tallies_.size(); ++s) {
       for (size_t i = 0; i < upload.classes.size(); ++i) {
-        tallies_[s][upload.classes[i]].add(client, upload.samples[i], upload.banks[s][i]);
+        tallies_[s][upload.classes[i]].add(client, upload.samples[i], upload.banks[s][i],
+                                           rule_ == Rule::kMajority);
       }
     }
   }
@@ -92,6 +125,7 @@ class FedtmServer : public ServerHalf {
       for (size_t label = 0; label < banks_[s].size(); ++label)
         place_bank(banks_[s][label], label, &members.back());
     }
+    silence_absent(&members);
     return std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(members));
   }
 
@@ -131,6 +165,13 @@ class FedtmServer : public ServerHalf {
     }
   }
 
+  std::vector<std::string> notes() const override {
+    if (rule_ != Rule::kOrOfTwo) return {};
+    return {
+        "as in the paper, a clause is the OR of the two largest holders' actions: it demands what both "
+        "demand, hardly ever fires, and accuracy stays low; actions = \"states\" learns"};
+  }
+
   std::optional<uint64_t> raw_upload_bytes() const override { return bitfed::raw_upload_bytes(recipe_); }
 
  private:
@@ -155,22 +196,18 @@ class FedtmServer : public ServerHalf {
   }
 
   // A class that no client held in this round stays unchanged.
-  static void update(const ClassTally& tally, ClassBank* bank) {
+  void update(const ClassTally& tally, ClassBank* bank) const {
     if (tally.samples == 0) return;
     const auto samples = static_cast<int64_t>(tally.samples);
     for (size_t i = 0; i < tally.weights.size(); ++i) {
       // Rounded to the nearest integer.
       bank->weights[i] = static_cast<int32_t>((tally.weights[i] + samples / 2) / samples);
     }
-    bank->actions = tally.top[0]->actions;
-    if (!tally.top[1]) return;
-    for (size_t row = 0; row < bank->actions.rows(); ++row) {
-      for (size_t w = 0; w < bank->actions.stride(); ++w)
-        bank->actions.row(row)[w] |= tally.top[1]->actions.row(row)[w];
-    }
+    bank->actions = tally.actions(rule_);
   }
 
   TsetlinRecipe recipe_;
+  Rule rule_;
   BooleanizerFit fit_;
   std::vector<std::vector<ClassTally>> tallies_;  // [specialist][class]
   std::vector<std::vector<ClassBank>> banks_;     // [specialist][class]; empty before the first round ends
@@ -178,21 +215,34 @@ class FedtmServer : public ServerHalf {
 
 class FedtmMethod : public Method {
  public:
-  explicit FedtmMethod(TsetlinRecipe recipe) : recipe_(std::move(recipe)) {}
+  FedtmMethod(TsetlinRecipe recipe, Rule rule, uint64_t seed)
+      : recipe_(std::move(recipe)), rule_(rule), seed_(seed) {}
 
-  std::unique_ptr<ClientHalf> make_client() const override { return make_tsetlin_client(recipe_); }
-  std::unique_ptr<ServerHalf> make_server() const override { return std::make_unique<FedtmServer>(recipe_); }
-  std::string client_key() const override { return kTsetlinClientKey; }
+  std::unique_ptr<ClientHalf> make_client() const override {
+    return rule_ == Rule::kStates ? make_automata_client(recipe_) : make_tsetlin_client(recipe_);
+  }
+  std::unique_ptr<ServerHalf> make_server() const override {
+    if (rule_ == Rule::kStates) return make_automata_server(recipe_, seed_);
+    return std::make_unique<FedtmServer>(recipe_, rule_);
+  }
+  std::string client_key() const override {
+    return rule_ == Rule::kStates ? kAutomataClientKey : kTsetlinClientKey;
+  }
   uint32_t default_rounds() const override { return 10; }
 
  private:
   TsetlinRecipe recipe_;
+  Rule rule_;
+  uint64_t seed_;
 };
 
 }  // namespace
 
 std::unique_ptr<Method> make_fedtm(const MethodContext& context) {
-  return std::make_unique<FedtmMethod>(read_tsetlin_recipe(context));
+  const std::vector<std::string> known = {"states", "majority", "best", "or2"};  // in the order of Rule
+  const std::string rule = context.recipe.section("method").choice("actions", "states", known);
+  const auto index = std::find(known.begin(), known.end(), rule) - known.begin();
+  return std::make_unique<FedtmMethod>(read_tsetlin_recipe(context), static_cast<Rule>(index), context.seed);
 }
 
 }  // namespace bitfed

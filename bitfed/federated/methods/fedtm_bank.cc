@@ -11,6 +11,8 @@
 #include <cmath>
 #include <numeric>
 
+#include <fmt/format.h>
+
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/tsetlin/tsetlin_server.h"
 
@@ -59,6 +61,24 @@ std::vector<Holder> holders_of(const Uploads& uploads, size_t specialist, uint16
     std::erase_if(holders, [](const Holder& holder) { return !holder.calibrated; });
   }
   return holders;
+}
+
+// A holder that keeps few of its clauses cannot be calibrated: they rarely fire on another client's samples,
+// and the biases decide. At most ten holders share the budget, or as many as can keep two fifths of their
+// clauses.
+constexpr size_t kMinHolders = 10;
+constexpr double kMaxHoldersPerModel = 2.5;
+
+size_t max_holders(double models) {
+  return std::max(kMinHolders, static_cast<size_t>(models * kMaxHoldersPerModel));
+}
+
+// Of more than `room` holders, those with the most samples; the lower client on ties.
+void choose_holders(size_t room, std::vector<Holder>* holders) {
+  if (holders->size() <= room) return;
+  std::stable_sort(holders->begin(), holders->end(),
+                   [](const Holder& a, const Holder& b) { return a.samples > b.samples; });
+  holders->resize(room);
 }
 
 // A clause's contribution to a mean sum, up to a factor: heavier clauses also fire more often.
@@ -192,14 +212,17 @@ double integer_scale(const std::vector<FoldedClass>& classes) {
   return std::exp2(std::floor(std::min(24 - std::log2(weight), 30 - std::log2(bias))));
 }
 
+// Raises `most` to the largest number of holders that a class has.
 std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads,
-                                         size_t specialist, double models) {
+                                         size_t specialist, double models, size_t* most) {
   const MachineOptions& machine = recipe.specialists[specialist].options;
   // Rounded: 0.1 of a machine of ten clauses is one clause, but not exactly in binary.
   const auto budget = static_cast<size_t>(models * static_cast<double>(machine.clauses) + 1e-9);
   std::vector<FoldedClass> classes;
   for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
-    const std::vector<Holder> holders = holders_of(uploads, specialist, static_cast<uint16_t>(label));
+    std::vector<Holder> holders = holders_of(uploads, specialist, static_cast<uint16_t>(label));
+    *most = std::max(*most, holders.size());
+    choose_holders(max_holders(models), &holders);
     classes.push_back(fold(holders, std::max<size_t>(budget, 2), machine.threshold));  // at least one pair
   }
   return classes;
@@ -242,14 +265,20 @@ double even_budget(const TsetlinRecipe& recipe, const std::vector<double>& budge
 Fused fuse(const std::vector<double>& budget, const TsetlinRecipe& recipe, const Uploads& uploads) {
   const double models = even_budget(recipe, budget);
   std::vector<std::vector<FoldedClass>> folded;
+  size_t most = 0;
   std::vector<bool> spoken_for(recipe.prototype.class_count());
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
-    folded.push_back(fold_specialist(recipe, uploads, s, models));
+    folded.push_back(fold_specialist(recipe, uploads, s, models, &most));
     for (size_t label = 0; label < spoken_for.size(); ++label) {
       if (!folded[s][label].clauses.empty()) spoken_for[label] = true;
     }
   }
   Fused fused;
+  if (most > max_holders(models)) {
+    fused.notes.push_back(
+        fmt::format("classes have up to {} holders: the {} with the most samples of a class were used", most,
+                    max_holders(models)));
+  }
   for (size_t s = 0; s < folded.size(); ++s) {
     silence(spoken_for, &folded[s]);
     fused.members.push_back(make_member(recipe, s, folded[s]));

@@ -53,6 +53,18 @@ double gini_scale(const Uploads& uploads, double threshold) {
 }
 
 // theta <- trunc(x * theta * |D_class| / |D|). Vectors whose mean weight falls below 1 are dropped.
+Vectors whole_vectors(const Uploads& uploads, size_t specialist) {
+  Vectors vectors;
+  for (const auto& [client, upload] : uploads) {
+    for (size_t i = 0; i < upload.classes.size(); ++i) {
+      const ClassBank& bank = upload.banks[specialist][i];
+      vectors.list.push_back({client, upload.classes[i], upload.samples[i], &bank, vectors.weights.size()});
+      vectors.weights.emplace_back(bank.weights.begin(), bank.weights.end());
+    }
+  }
+  return vectors;
+}
+
 Vectors scaled_vectors(const Uploads& uploads, size_t specialist, double scale, size_t* dropped) {
   Vectors vectors;
   for (const auto& [client, upload] : uploads) {
@@ -228,11 +240,15 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
   const double scale = gini_scale(uploads, options.gini_threshold);
   size_t dropped = 0;
   size_t kept = 0;
+  size_t whole = 0;
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
-    const Vectors vectors = scaled_vectors(uploads, s, scale, &dropped);
+    Vectors vectors = scaled_vectors(uploads, s, scale, &dropped);
     if (vectors.list.empty()) {
-      fused.members.push_back(empty_member(recipe, s, 2));
-      continue;
+      // Too few samples or epochs for scaled weights. What is left of the paper's method beats an empty
+      // model.
+      vectors = whole_vectors(uploads, s);
+      dropped -= vectors.list.size();
+      whole += vectors.list.size();
     }
     kept += vectors.list.size();
     const RandomStream random = RandomStream({options.seed, "fedtmos-kmeans"}).substream(s);
@@ -249,9 +265,16 @@ Fused fuse(const FedtmosOptions& options, const TsetlinRecipe& recipe, const Upl
         banks.push_back(average(vectors, members, options.or_top_two));
         place_bank(banks.back(), label, &member);
       }
-      normalise_sums(options.normalise, banks, &member);
+      normalise_sums(options.normalise, recipe.specialists[s].options.threshold, banks, &member);
       fused.members.push_back(std::move(member));
     }
+  }
+  if (whole > 0) {
+    fused.notes.push_back(fmt::format(
+        "do not trust this model: the weights of all {} class vectors vanish when they are scaled by the class's "
+        "share of a client's samples, and were taken as they are; train longer (client.epochs), or with more "
+        "samples per client",
+        whole));
   }
   fused.notes.push_back(fmt::format(
       "{} class vectors regrouped, {} dropped because their scaled weights vanish", kept, dropped));

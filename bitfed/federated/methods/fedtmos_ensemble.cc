@@ -15,7 +15,7 @@ Fused fuse(Normalise normalise, const TsetlinRecipe& recipe, const Uploads& uplo
       for (size_t i = 0; i < upload.classes.size(); ++i) {
         place_bank(upload.banks[s][i], upload.classes[i], &member);
       }
-      normalise_sums(normalise, upload.banks[s], &member);
+      normalise_sums(normalise, recipe.specialists[s].options.threshold, upload.banks[s], &member);
       fused.members.push_back(std::move(member));
     }
   }

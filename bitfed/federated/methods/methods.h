@@ -14,6 +14,7 @@ std::unique_ptr<Method> make_fedbnn(const MethodContext& context);
 std::unique_ptr<Method> make_fedmud(const MethodContext& context);
 std::unique_ptr<Method> make_fedtm(const MethodContext& context);
 std::unique_ptr<Method> make_fedtm_bank(const MethodContext& context);
+std::unique_ptr<Method> make_fedtm_largest(const MethodContext& context);
 std::unique_ptr<Method> make_fedtmos(const MethodContext& context);
 std::unique_ptr<Method> make_fedtmos_ensemble(const MethodContext& context);
 

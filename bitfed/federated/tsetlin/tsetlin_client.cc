@@ -36,17 +36,6 @@ bool is_empty(const BitMatrix& actions, size_t clause) {
   return std::all_of(row, row + actions.stride(), [](uint64_t word) { return word == 0; });
 }
 
-// The classes that occur, and their sample counts.
-void count_classes(const Dataset& samples, std::vector<uint16_t>* classes, std::vector<uint32_t>* counts) {
-  std::vector<uint32_t> all(samples.class_count());
-  for (const uint16_t label : samples.labels) ++all[label];
-  for (size_t label = 0; label < all.size(); ++label) {
-    if (all[label] == 0) continue;
-    classes->push_back(static_cast<uint16_t>(label));
-    counts->push_back(all[label]);
-  }
-}
-
 // Mean class sums of one class.
 struct ClassMeans {
   double positive = 0;
@@ -193,13 +182,10 @@ class TsetlinClient : public ClientHalf {
     take_booleanizers(broadcast, &recipe);
 
     State upload;
-    std::vector<uint16_t> classes;
-    std::vector<uint32_t> counts;
-    count_classes(samples, &classes, &counts);
-    upload.add("classes", {classes.size()}, classes);
-    upload.add("samples", {counts.size()}, counts);
+    const ClassCounts counts = count_classes(samples);
+    add_counts(counts, &upload);
     for (size_t i = 0; i < recipe.specialists.size(); ++i) {
-      train_specialist(recipe, i, broadcast, samples, context, classes, &upload);
+      train_specialist(recipe, i, broadcast, samples, context, counts.classes, &upload);
     }
     return upload;
   }
@@ -213,15 +199,7 @@ class TsetlinClient : public ClientHalf {
     TsetlinMachine machine(spec.options, spec.shape(samples), samples.class_count());
     const ClauseLayout layout = clause_layout(machine.shape(), spec.booleanizer);
     restart_from_broadcast(broadcast, index, layout, &machine);
-    const RandomStream random =
-        context.random.substream(index);  // a stream per specialist, a substream per epoch
-    const double share = 1.0 / static_cast<double>(recipe.specialists.size() * recipe.epochs);
-    for (uint32_t epoch = 0; epoch < recipe.epochs; ++epoch) {
-      machine.train_epoch(images, samples.labels, random.substream(epoch), context.stop);
-      if (context.stop && context.stop()) throw Error(Error::Kind::kStopped, "stopped");
-      if (context.trained) context.trained(images.count);
-      if (context.progress) context.progress(static_cast<double>(index * recipe.epochs + epoch + 1) * share);
-    }
+    train_machine(recipe, index, images, samples.labels, context, &machine);
     add_clauses(layout, clauses_of(machine, layout, classes), clauses_name(index), upload);
     const std::vector<ClassMeans> means = calibrate(machine, images, samples.labels);
     std::vector<float> calibration;
@@ -242,6 +220,42 @@ class TsetlinClient : public ClientHalf {
 };
 
 }  // namespace
+
+uint64_t ClassCounts::total() const {
+  return std::accumulate(samples.begin(), samples.end(), uint64_t{0});
+}
+
+ClassCounts count_classes(const Dataset& samples) {
+  std::vector<uint32_t> all(samples.class_count());
+  for (const uint16_t label : samples.labels) ++all[label];
+  ClassCounts counts;
+  for (size_t label = 0; label < all.size(); ++label) {
+    if (all[label] == 0) continue;
+    counts.classes.push_back(static_cast<uint16_t>(label));
+    counts.samples.push_back(all[label]);
+  }
+  return counts;
+}
+
+void add_counts(const ClassCounts& counts, State* upload) {
+  upload->add("classes", {counts.classes.size()}, counts.classes);
+  upload->add("samples", {counts.samples.size()}, counts.samples);
+}
+
+void train_machine(const TsetlinRecipe& recipe, size_t specialist, const BitImages& images,
+                   const std::vector<uint16_t>& labels, const ClientContext& context,
+                   TsetlinMachine* machine) {
+  // A stream per specialist, a substream per epoch.
+  const RandomStream random = context.random.substream(specialist);
+  const double share = 1.0 / static_cast<double>(recipe.specialists.size() * recipe.epochs);
+  for (uint32_t epoch = 0; epoch < recipe.epochs; ++epoch) {
+    machine->train_epoch(images, labels, random.substream(epoch), context.stop);
+    if (context.stop && context.stop()) throw Error(Error::Kind::kStopped, "stopped");
+    if (context.trained) context.trained(images.count);
+    if (context.progress)
+      context.progress(static_cast<double>(specialist * recipe.epochs + epoch + 1) * share);
+  }
+}
 
 uint64_t TsetlinUpload::total_samples() const {
   return std::accumulate(samples.begin(), samples.end(), uint64_t{0});
@@ -288,24 +302,33 @@ std::unique_ptr<ClientHalf> make_tsetlin_client(const TsetlinRecipe& recipe) {
   return std::make_unique<TsetlinClient>(recipe);
 }
 
+ClassCounts read_counts(const State& message, const TsetlinRecipe& recipe) {
+  ClassCounts counts;
+  counts.classes = message.values<uint16_t>("classes", {State::kAny});
+  const size_t held = counts.classes.size();
+  counts.samples = message.values<uint32_t>("samples", {held});
+  for (size_t i = 0; i < held; ++i) {
+    if (counts.classes[i] >= recipe.prototype.class_count() ||
+        (i > 0 && counts.classes[i] <= counts.classes[i - 1])) {
+      throw input_error("tensor 'classes': expected ascending labels below {}",
+                        recipe.prototype.class_count());
+    }
+    if (counts.samples[i] == 0)
+      throw input_error("tensor 'samples': found 0 for class {}, expected at least 1", counts.classes[i]);
+    counts.samples[i] = std::min(counts.samples[i], recipe.max_samples);
+  }
+  if (held == 0) throw input_error("tensor 'classes': found none, expected at least one class");
+  return counts;
+}
+
 // Untrusted: every size follows from the recipe and the number of classes, every value is checked. Limits of
 // the recipe (max_samples, max_votes) are applied here, so that no server sees more.
 TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe) {
   TsetlinUpload upload;
-  upload.classes = message.values<uint16_t>("classes", {State::kAny});
+  ClassCounts counts = read_counts(message, recipe);
+  upload.classes = std::move(counts.classes);
+  upload.samples = std::move(counts.samples);
   const size_t held = upload.classes.size();
-  upload.samples = message.values<uint32_t>("samples", {held});
-  for (size_t i = 0; i < held; ++i) {
-    if (upload.classes[i] >= recipe.prototype.class_count() ||
-        (i > 0 && upload.classes[i] <= upload.classes[i - 1])) {
-      throw input_error("tensor 'classes': expected ascending labels below {}",
-                        recipe.prototype.class_count());
-    }
-    if (upload.samples[i] == 0)
-      throw input_error("tensor 'samples': found 0 for class {}, expected at least 1", upload.classes[i]);
-    upload.samples[i] = std::min(upload.samples[i], recipe.max_samples);
-  }
-  if (held == 0) throw input_error("tensor 'classes': found none, expected at least one class");
   size_t tensors = 2 + 2 * recipe.specialists.size();  // classes, samples; clauses and calibration
   for (size_t s = 0; s < recipe.specialists.size(); ++s) {
     const size_t clauses = recipe.specialists[s].options.clauses;

@@ -33,6 +33,17 @@ struct FamiliarClauses {
   float mean = 0;  // of the sum of the firing clauses' weights over the client's samples
 };
 
+// The classes that occur in a client's data, ascending, and their sample counts. The first two tensors of
+// every upload.
+struct ClassCounts {
+  std::vector<uint16_t> classes;
+  std::vector<uint32_t> samples;
+
+  uint64_t total() const;
+};
+ClassCounts count_classes(const Dataset& samples);
+void add_counts(const ClassCounts& counts, State* upload);
+
 // One client's upload, checked. banks[specialist][i] belongs to classes[i].
 struct TsetlinUpload {
   std::vector<uint16_t> classes;  // ascending
@@ -59,6 +70,12 @@ TsetlinRecipe read_tsetlin_recipe(const MethodContext& context);
 
 std::unique_ptr<ClientHalf> make_tsetlin_client(const TsetlinRecipe& recipe);
 
+// Trains one specialist's machine for the recipe's epochs; an Error::Kind::kStopped where the context says
+// so.
+void train_machine(const TsetlinRecipe& recipe, size_t specialist, const BitImages& images,
+                   const std::vector<uint16_t>& labels, const ClientContext& context,
+                   TsetlinMachine* machine);
+
 // The weight of a client with n samples of a class: n / (n + 100).
 inline double trust_of(uint64_t samples) {
   return static_cast<double>(samples) / (static_cast<double>(samples) + 100);
@@ -77,6 +94,9 @@ std::string clauses_name(size_t specialist);
 // The size of an upload of all classes as counted in the FedTMOS paper: per clause four bytes for the weight,
 // and a bit per literal in whole words of four bytes. For comparison with the bytes that are really sent.
 uint64_t raw_upload_bytes(const TsetlinRecipe& recipe);
+
+// The counts in a client's message, or an input_error; limited to the recipe's max_samples.
+ClassCounts read_counts(const State& message, const TsetlinRecipe& recipe);
 
 // The upload in a client's message, or an input_error for anything that does not fit the recipe.
 TsetlinUpload read_upload(const State& message, const TsetlinRecipe& recipe);

@@ -10,6 +10,42 @@
 namespace bitfed {
 namespace {
 
+// What should keep a reader from trusting the result: classes that no client holds or that have few samples,
+// and banks that do not tell their class apart even on their own client's samples.
+std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& uploads) {
+  constexpr uint64_t kFewSamples = 30;
+  std::vector<uint64_t> samples(recipe.prototype.class_count());
+  size_t banks = 0;
+  size_t weak = 0;
+  for (const auto& [client, upload] : uploads) {
+    for (size_t i = 0; i < upload.classes.size(); ++i) samples[upload.classes[i]] += upload.samples[i];
+    for (size_t s = 0; s < upload.banks.size(); ++s) {
+      const auto threshold = static_cast<float>(recipe.specialists[s].options.threshold);
+      for (const ClassBank& bank : upload.banks[s]) {
+        ++banks;
+        weak += bank.positive_mean - bank.hardest_mean < threshold / 2 ? 1 : 0;
+      }
+    }
+  }
+  std::vector<std::string> notes;
+  for (size_t label = 0; label < samples.size(); ++label) {
+    const std::string& name = recipe.prototype.class_names[label];
+    if (samples[label] == 0)
+      notes.push_back(fmt::format("no client holds class '{}': it is never predicted", name));
+    if (samples[label] > 0 && samples[label] < kFewSamples) {
+      notes.push_back(fmt::format("class '{}' has {} samples at all clients together: too few to trust", name,
+                                  samples[label]));
+    }
+  }
+  if (2 * weak > banks) {
+    notes.push_back(fmt::format(
+        "do not trust this model: {} of {} class banks hardly tell their class apart on their own client's "
+        "samples; train longer (client.epochs), or over rounds (fedtm)",
+        weak, banks));
+  }
+  return notes;
+}
+
 class OneShotServer : public ServerHalf {
  public:
   OneShotServer(TsetlinRecipe recipe, Fuse fuse)
@@ -38,7 +74,13 @@ class OneShotServer : public ServerHalf {
       return;
     }
     Fused fused = fuse_(recipe_, uploads_);
+    if (!silence_absent(&fused.members)) {
+      throw failure(
+          "found an empty model, whose clauses have no literals: expected more training (client.epochs) or "
+          "more samples per client");
+    }
     notes_ = std::move(fused.notes);
+    for (std::string& note : warnings(recipe_, uploads_)) notes_.push_back(std::move(note));
     model_ = std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(fused.members));
     uploads_.clear();
   }
@@ -117,12 +159,12 @@ Normalise read_normalise(const Config& method, const char* fallback) {
   return how == "batch" ? Normalise::kBatch : Normalise::kFixed;
 }
 
-void normalise_sums(Normalise how, std::span<const ClassBank> banks, TsetlinMember* member) {
+void normalise_sums(Normalise how, int32_t threshold, std::span<const ClassBank> banks,
+                    TsetlinMember* member) {
   if (how == Normalise::kBatch) {
+    member->clamp = threshold;
     member->scale = 0;
-    return;
   }
-  member->clamp = 0;
   if (how == Normalise::kTraining) member->scale = training_scale(banks, member->bias.size());
 }
 
@@ -136,9 +178,38 @@ TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_
   member.actions = BitMatrix(classes * clauses, member.shape.literals());
   member.weights.resize(classes * clauses);
   member.bias.resize(classes);
-  member.clamp = spec.options.threshold;
   member.scale = static_cast<float>(spec.options.threshold);
   return member;
+}
+
+bool silence_absent(std::vector<TsetlinMember>* members) {
+  const size_t classes = members->front().bias.size();
+  std::vector<bool> absent(classes, true);
+  for (const TsetlinMember& member : *members) {
+    for (size_t row = 0; row < member.weights.size(); ++row) {
+      const uint64_t* clause = member.actions.row(row);
+      const bool fires =
+          std::any_of(clause, clause + member.actions.stride(), [](uint64_t w) { return w != 0; });
+      if (fires && member.weights[row] != 0) absent[row / member.clauses] = false;
+    }
+  }
+  if (std::find(absent.begin(), absent.end(), false) == absent.end()) return false;
+  for (TsetlinMember& member : *members) {
+    int64_t lowest = 0;
+    for (size_t label = 0; label < classes; ++label) {
+      if (absent[label]) continue;
+      int64_t sum = member.bias[label];
+      for (size_t row = label * member.clauses; row < (label + 1) * member.clauses; ++row)
+        sum += std::min(0, member.weights[row]);
+      lowest = std::min(lowest, sum);
+    }
+    // Scores are floats of 24 bits: lower by more than their rounding.
+    const int64_t below = std::max<int64_t>(lowest - 1 - std::abs(lowest) / 1024, INT32_MIN / 2);
+    for (size_t label = 0; label < classes; ++label) {
+      if (absent[label] && member.bias[label] > below) member.bias[label] = static_cast<int32_t>(below);
+    }
+  }
+  return true;
 }
 
 void place_bank(const ClassBank& bank, size_t label, TsetlinMember* member) {

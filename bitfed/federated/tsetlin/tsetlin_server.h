@@ -26,11 +26,17 @@ enum class Normalise {
 };
 Normalise read_normalise(const Config& method, const char* fallback);
 
-// `banks`: the banks of the member, one per class, with their mean sums.
-void normalise_sums(Normalise how, std::span<const ClassBank> banks, TsetlinMember* member);
+// `threshold`: T of the member's machine; `banks`: its banks, one per class, with their mean sums.
+void normalise_sums(Normalise how, int32_t threshold, std::span<const ClassBank> banks,
+                    TsetlinMember* member);
 
-// A member without clauses for one specialist: clamped to ±T, scaled by T.
+// A member without clauses for one specialist: not clamped, scaled by T.
 TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_t clauses);
+
+// A class without clauses in any member, such as one that no client holds, must never be predicted: its bias
+// is set below what the sums of the others can reach. Returns false, and changes nothing, where no class has
+// a clause that can fire: such a model is empty.
+bool silence_absent(std::vector<TsetlinMember>* members);
 
 // Copies a bank into the rows of one class; weights get the sign of their polarity.
 void place_bank(const ClassBank& bank, size_t label, TsetlinMember* member);

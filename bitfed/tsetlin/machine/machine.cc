@@ -11,7 +11,6 @@
 namespace bitfed {
 namespace {
 
-constexpr uint8_t kInitialState = 127;  // excluded, at the boundary
 // Of a word of clauses: the clauses that vote for their class.
 constexpr uint64_t kEvenBits = 0x5555555555555555u;
 

@@ -33,6 +33,8 @@ struct MachineOptions {
 // same bits on every instruction set.
 class TsetlinMachine {
  public:
+  static constexpr uint8_t kInitialState = 127;  // excluded, at the boundary
+
   TsetlinMachine(const MachineOptions& options, const PatchShape& shape, size_t class_count);
 
   // Continues from the actions and weights of another machine: included literals start at 128, the others at
