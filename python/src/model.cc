@@ -142,7 +142,7 @@ void add_models(nb::module_& module) {
       .def(
           "rules_html",
           [](const NamedModel& self, size_t per_class) {
-            return clause_pictures(tsetlin_of(self), self.class_names, per_class);
+            return clause_pictures(tsetlin_of(self).members(), self.class_names, per_class);
           },
           nb::arg("per_class") = 3)
       .def(
