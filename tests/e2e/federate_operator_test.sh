@@ -50,8 +50,9 @@ until [ -e work/renewals/client-0.req ]; do
   [ $tries -lt 300 ] || fail "the device does not ask: $(cat work-0.err)"
   sleep 0.1
 done
-grep -q 'client-0.pem: expires in 2 days' work-0.err || fail "the device does not warn: $(cat work-0.err)"
-grep -q "the certificate of 'client-0' expires in 2 days" work/events.jsonl || fail "the server does not warn"
+# Three days less what has passed since: on a fast machine that is not yet a second.
+grep -Eq 'client-0.pem: expires in [23] days' work-0.err || fail "the device does not warn: $(cat work-0.err)"
+grep -Eq "the certificate of 'client-0' expires in [23] days" work/events.jsonl || fail "the server does not warn"
 cp certs/clients/client-0.pem old.pem
 kill ${client_pids[0]}
 wait ${client_pids[0]} || true
