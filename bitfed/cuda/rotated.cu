@@ -47,16 +47,6 @@ __global__ void __launch_bounds__(kThreads) standardise_all(Cohort cohort, Rotat
 }
 
 // ------------------------------------------------------------------------------------------------ products
-// A block's memory: R1 and R2 as the products read them, [depth][column], and per filter its transposed
-// matrix and the one between the products.
-struct RotationMemory {
-  uint32_t rows, columns;  // rounded up to four
-  float* left;
-  float* right;
-  float* filters;
-  float* halfway;
-};
-
 BITFED_HOST_DEVICE uint32_t up_to_four(uint32_t n) {
   return (n + 3) / 4 * 4;
 }
@@ -76,6 +66,23 @@ size_t rotate_bytes(const FilterMatrix& s, uint32_t together) {
   const size_t rows = up_to_four(s.rows);
   const size_t columns = up_to_four(s.columns);
   return (s.rows * rows + s.columns * columns + 2 * together * rows * columns) * sizeof(float);
+}
+
+// sums += a' b of 4 x 4: a is [depth][a_step], b [depth][b_step].
+BITFED_FORMULA void multiply_tile(const float* a, uint32_t a_step, const float* b, uint32_t b_step,
+                                  uint32_t depth, float (&sums)[4][4]) {
+#pragma unroll 4
+  for (uint32_t k = 0; k < depth; ++k) {
+    const float4 v = *reinterpret_cast<const float4*>(a + k * a_step);
+    const float4 w = *reinterpret_cast<const float4*>(b + k * b_step);
+    const float x[4] = {v.x, v.y, v.z, v.w};
+    const float y[4] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+    for (unsigned i = 0; i < 4; ++i) {
+#pragma unroll
+      for (unsigned j = 0; j < 4; ++j) sums[i][j] = __fmaf_rn(x[i], y[j], sums[i][j]);
+    }
+  }
 }
 
 // From the filters `from` to put(filter of the block, row, column, four values of R1' W R2, or backward R1 W
@@ -122,18 +129,7 @@ BITFED_FORMULA void rotate(const Rotated& r, uint32_t client, uint32_t count, ui
     const float* a = filters + f * floats + row;
     const float* b = right + column;
     float sums[4][4] = {};
-#pragma unroll 4
-    for (uint32_t k = 0; k < s.columns; ++k) {
-      const float4 v = *reinterpret_cast<const float4*>(a + k * rows);
-      const float4 w = *reinterpret_cast<const float4*>(b + k * columns);
-      const float x[4] = {v.x, v.y, v.z, v.w};
-      const float y[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-      for (unsigned i = 0; i < 4; ++i) {
-#pragma unroll
-        for (unsigned j = 0; j < 4; ++j) sums[i][j] = __fmaf_rn(x[i], y[j], sums[i][j]);
-      }
-    }
+    multiply_tile(a, rows, b, columns, s.columns, sums);
 #pragma unroll
     for (unsigned i = 0; i < 4; ++i)
       *reinterpret_cast<float4*>(halfway + f * floats + (row + i) * columns + column) =
@@ -147,18 +143,7 @@ BITFED_FORMULA void rotate(const Rotated& r, uint32_t client, uint32_t count, ui
     const float* a = left + row;
     const float* b = halfway + f * floats + column;
     float sums[4][4] = {};
-#pragma unroll 4
-    for (uint32_t k = 0; k < s.rows; ++k) {
-      const float4 v = *reinterpret_cast<const float4*>(a + k * rows);
-      const float4 w = *reinterpret_cast<const float4*>(b + k * columns);
-      const float x[4] = {v.x, v.y, v.z, v.w};
-      const float y[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-      for (unsigned i = 0; i < 4; ++i) {
-#pragma unroll
-        for (unsigned j = 0; j < 4; ++j) sums[i][j] = __fmaf_rn(x[i], y[j], sums[i][j]);
-      }
-    }
+    multiply_tile(a, rows, b, columns, s.rows, sums);
 #pragma unroll
     for (unsigned i = 0; i < 4; ++i) {
       if (row + i < s.rows) put(f, row + i, column, sums[i]);
