@@ -141,6 +141,7 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
                             .prototype = prototype,
                             .seed = experiment.seed,
                             .clients = experiment.clients_per_round});
+  experiment.privacy = read_privacy(recipe, experiment.clients_per_round);
   experiment.rounds = static_cast<uint32_t>(
       recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->max_rounds()));
   if (real) {

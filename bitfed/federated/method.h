@@ -19,6 +19,7 @@
 
 namespace bitfed {
 
+class MaskedSum;
 struct Trainers;
 
 // What a client gets for one round's work besides the broadcast and its data.
@@ -87,6 +88,8 @@ class ServerHalf {
   virtual std::optional<SumParts> sum_parts() const { return std::nullopt; }
   // Instead of accept(): all clients of the round at once.
   virtual void accept_mean(const UpdateMean& mean);
+  // Where uploads come masked: their sum. Null: they do not.
+  virtual MaskedSum* masked_sum() { return nullptr; }
 
   // The model after the last finished round of training.
   virtual std::unique_ptr<Model> model() const = 0;

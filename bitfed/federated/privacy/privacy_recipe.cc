@@ -25,6 +25,10 @@ PrivacyRecipe read_privacy(const Config& recipe, uint32_t clients) {
   const Config section = recipe.section("privacy");
   privacy.secure_aggregation = section.flag("secure_aggregation", false);
   if (!section.has("update_grid") && !privacy.secure_aggregation) return privacy;
+  if (privacy.secure_aggregation) {
+    privacy.min_survivors = static_cast<uint32_t>(section.integer("min_survivors", 3, 2, 1 << 20));
+    privacy.phase_seconds = section.number("phase_seconds", privacy.phase_seconds, 0.1, 1e6);
+  }
   UpdateGrid grid;
   grid.bits = static_cast<uint32_t>(section.integer("update_grid", grid.bits, 0, 30));
   grid.range = section.number("update_range", grid.range, 1e-6, 1 << 20);

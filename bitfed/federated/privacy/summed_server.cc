@@ -3,11 +3,12 @@
 #include <cassert>
 
 #include "bitfed/base/error.h"
+#include "bitfed/federated/privacy/masked_sum.h"
 
 namespace bitfed {
 namespace {
 
-class SummedServer : public ServerHalf {
+class SummedServer : public ServerHalf, public MaskedSum {
  public:
   SummedServer(const PrivacyRecipe& privacy, std::unique_ptr<ServerHalf> method)
       : privacy_(privacy), method_(std::move(method)) {}
@@ -18,15 +19,15 @@ class SummedServer : public ServerHalf {
   void accept(uint32_t /*client*/, const State& upload) override {
     const ModularVector update = read_sum_message(upload);
     const SumParts parts = *method_->sum_parts();
-    std::vector<ModularField> fields = privacy_.grid->fields(parts);
-    if (update.fields != fields) {
+    std::vector<ModularField> expected = privacy_.grid->fields(parts);
+    if (update.fields != expected) {
       throw input_error("{}: tensor 'fields': found {} elements in {} fields, expected {} in {}",
                         upload.source(), elements_of(update.fields), update.fields.size(),
-                        elements_of(fields), fields.size());
+                        elements_of(expected), expected.size());
     }
     // What is masked looks like anything.
     if (!privacy_.secure_aggregation) check_on_grid(*privacy_.grid, parts, update, upload.source());
-    if (clients_ == 0) sum_ = ModularVector::zero(std::move(fields));
+    if (clients_ == 0) sum_ = ModularVector::zero(std::move(expected));
     sum_.add(update);
     ++clients_;
   }
@@ -35,10 +36,17 @@ class SummedServer : public ServerHalf {
   void finish_round(uint32_t round) override {
     if (clients_ > 0) {
       method_->accept_mean(from_grid(*privacy_.grid, *method_->sum_parts(), sum_, clients_));
-      sum_ = {};
-      clients_ = 0;
+      forget();
     }
     method_->finish_round(round);
+  }
+
+  MaskedSum* masked_sum() override { return privacy_.secure_aggregation ? this : nullptr; }
+  std::vector<ModularField> fields() const override { return privacy_.grid->fields(*method_->sum_parts()); }
+  void remove(const ModularVector& masks) override { sum_.subtract(masks); }
+  void forget() override {
+    sum_ = {};
+    clients_ = 0;
   }
 
   std::unique_ptr<Model> model() const override { return method_->model(); }
@@ -49,6 +57,8 @@ class SummedServer : public ServerHalf {
     std::vector<std::string> notes = method_->notes();
     notes.push_back(fmt::format("updates were rounded to multiples of 2^-{} before they were summed",
                                 privacy_.grid->bits));
+    if (privacy_.secure_aggregation)
+      notes.emplace_back("secure aggregation: updates were masked, and only their sum was opened");
     return notes;
   }
 
