@@ -5,6 +5,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
+#include "bitfed/federated/privacy/masked_sum.h"
 #include "bitfed/federated/upload_store.h"
 #include "bitfed/model/json_fields.h"
 #include "bitfed/run/fields.h"
@@ -96,6 +97,9 @@ void Federation::run_round(uint32_t round) {
       fmt::format("{}round = {}\nbroadcast = {}\n", options_.depends_on, round, sha256_hex(broadcast));
   events_(RoundStarted{.round = round, .clients = clients, .download_bytes = broadcast.size()});
   const FederationTotals before = totals_;
+  answered_.clear();
+  const bool masked = server_.masked_sum() != nullptr;
+  if (masked) transport_.begin_sum(round, store_.attempts(round), clients, sha256_hex(broadcast));
 
   std::vector<uint32_t> missing;
   for (const uint32_t client : clients) {
@@ -121,6 +125,7 @@ void Federation::run_round(uint32_t round) {
     begin_again(round, broadcast.size() * clients.size());
     return;
   }
+  if (masked && !open_sum(round, broadcast.size() * clients.size())) return;
   totals_.download_bytes += broadcast.size() * clients.size();
 
   if (!training) {
@@ -155,15 +160,43 @@ void Federation::run_round(uint32_t round) {
   if (round > 1) store_.remove_round(round - 1);
 }
 
+// Makes the masked sum of the round the sum of its updates. False: it cannot be opened, and the round was
+// begun again or is lost.
+bool Federation::open_sum(uint32_t round, uint64_t download_bytes) {
+  std::sort(answered_.begin(), answered_.end());
+  MaskedSum& sum = *server_.masked_sum();
+  const Opening opening = transport_.open_sum(round, answered_, sum.fields());
+  if (opening.masks) {
+    sum.remove(*opening.masks);
+    return true;
+  }
+  if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
+  sum.forget();
+  if (opening.asked && round > 0) {
+    // Durable, so that nobody is asked again after a restart.
+    if (is_evaluated(round)) evaluate(round);
+    save(round);
+    lose(round, download_bytes);
+  } else {
+    begin_again(round, download_bytes);
+  }
+  return false;
+}
+
+// The model stays as it is.
+void Federation::lose(uint32_t round, uint64_t download_bytes) {
+  totals_.download_bytes += download_bytes;
+  if (round == options_.rounds && selected_.round > 0) save(round);
+  events_(RoundFinished{.round = round, .download_bytes = download_bytes});
+}
+
 // A cohort that failed as a whole is replaced by another, kMaxAttempts times. Where there is no other, as in
 // a simulation, the round is lost and the model stays as it is.
 void Federation::begin_again(uint32_t round, uint64_t download_bytes) {
   const auto attempts = store_.abandon_round(round);
   if (!attempts) {
     if (round == 0) throw failure("round 0: no client answered");
-    totals_.download_bytes += download_bytes;
-    if (round == options_.rounds && selected_.round > 0) save(round);
-    events_(RoundFinished{.round = round, .download_bytes = download_bytes});
+    lose(round, download_bytes);
     return;
   }
   if (*attempts % kMaxAttempts == 0) {
@@ -201,6 +234,7 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
   const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
   if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state)
     store_.put(round, result, depends_on);
+  answered_.push_back(result.client);
   ++totals_.uploads;
   totals_.reused_uploads += result.reused ? 1 : 0;
   totals_.upload_bytes += result.upload.size();

@@ -4,9 +4,11 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
+#include "bitfed/federated/privacy/masked_sum.h"
 
 namespace bitfed {
 
@@ -54,6 +56,17 @@ class Transport {
   // answer is not an error. An exception from `receive` ends the round and is thrown again here.
   virtual void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                          const std::function<void(ClientResult)>& receive) = 0;
+
+  // Whether it can carry uploads that are masked, so that only their sum can be opened. Then begin_sum()
+  // comes before a round's run_round(), with all its clients, and open_sum() after it, with those that
+  // answered.
+  virtual bool can_mask() const { return false; }
+  virtual void begin_sum(uint32_t /*round*/, uint32_t /*attempt*/, const std::vector<uint32_t>& /*clients*/,
+                         const std::string& /*broadcast_sha256*/) {}
+  virtual Opening open_sum(uint32_t /*round*/, const std::vector<uint32_t>& /*answered*/,
+                           const std::vector<ModularField>& /*fields*/) {
+    return {};
+  }
 
   // Where the clients live in this process, their own models can be evaluated. Empty: they are elsewhere.
   virtual std::optional<LocalClients> local_clients() const { return std::nullopt; }

@@ -123,6 +123,7 @@ NetworkTraining training_of(const MethodContext& context) {
   NetworkTraining training = real_network_training(context);
   training.key = "fedbat";
   training.train = [](const LocalContext& local) { return std::make_unique<BinarisedTraining>(local); };
+  training.read_upload = read_upload;
   return training;
 }
 
@@ -135,7 +136,6 @@ std::unique_ptr<ClientHalf> make_fedbat_client(const MethodContext& context) {
 std::unique_ptr<Method> make_fedbat(const MethodContext& context) {
   NetworkMethod method = real_network_method(training_of(context));
   method.initialise = initialise_small;
-  method.read_upload = read_upload;
   return make_network_method(context, std::move(method));
 }
 

@@ -39,6 +39,11 @@ struct NetworkTraining {
   std::function<bool(const ParameterShape& parameter)> sends;
   // None: gradient descent of all parameters. A training of its own has no momentum or weight decay.
   std::function<std::unique_ptr<LocalTraining>(const LocalContext& context)> train;
+  // The inverse of LocalTraining::upload, given what was broadcast: the client's parameters. An input_error
+  // for whatever does not fit. None: as they are.
+  std::function<NetworkParameters(const ParameterShapes& shapes, const NetworkParameters& broadcast,
+                                  const State& upload)>
+      read_upload;
 };
 
 // And the server's.
@@ -50,11 +55,6 @@ struct NetworkMethod : NetworkTraining {
   std::function<std::unique_ptr<Model>(const NetworkParameters& parameters)> deploy = {};
   // What the server does to its first parameters and to every new mean. None: nothing.
   std::function<void(NetworkParameters* parameters)> settle = {};
-  // The inverse of LocalTraining::upload, given what was broadcast: the client's parameters. An input_error
-  // for whatever does not fit.
-  std::function<NetworkParameters(const ParameterShapes& shapes, const NetworkParameters& broadcast,
-                                  const State& upload)>
-      read_upload = {};
   std::vector<std::string> notes = {};
 };
 
