@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
+#include "bitfed/model/state.h"
 
 namespace bitfed {
 
@@ -14,6 +15,7 @@ namespace bitfed {
 struct ClientResult {
   uint32_t client = 0;
   Bytes upload;
+  uint64_t upload_bytes = 0;     // of an upload that was added up elsewhere, see Transport::take_part
   uint64_t samples = 0;          // that it holds
   uint64_t trained_samples = 0;  // that it trained on, repetitions counted
   double train_seconds = 0;      // of CPU time
@@ -33,7 +35,8 @@ struct LocalClients {
 // How well the processes that train were used in a round.
 struct TransportLoad {
   uint32_t workers = 0;
-  double busy = 0;  // the part of the round's time that they trained for, from 0 to 1
+  double busy = 0;              // the part of the round's time that they trained for, from 0 to 1
+  uint64_t received_bytes = 0;  // from them
 };
 
 // How broadcasts reach clients and uploads come back: within one process, or over a network.
@@ -54,6 +57,10 @@ class Transport {
   // answer is not an error. An exception from `receive` ends the round and is thrown again here.
   virtual void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                          const std::function<void(ClientResult)>& receive) = 0;
+
+  // What the last round's uploads add up to that were not handed over one by one (their results have no
+  // upload): for ServerHalf::accept_part. Empty: all were.
+  virtual std::optional<State> take_part() { return std::nullopt; }
 
   // Where the clients live in this process, their own models can be evaluated. Empty: they are elsewhere.
   virtual std::optional<LocalClients> local_clients() const { return std::nullopt; }

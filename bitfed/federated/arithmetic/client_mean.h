@@ -9,6 +9,7 @@
 #include "bitfed/base/config.h"
 #include "bitfed/federated/arithmetic/exact_mean.h"
 #include "bitfed/federated/arithmetic/geometric_median.h"
+#include "bitfed/model/state.h"
 
 namespace bitfed {
 
@@ -51,6 +52,12 @@ class ClientMean {
   // `start`: the parameters that the client received. `values` must have the same shape and satisfy
   // ExactMean::fits; `samples` is at least 1. An input_error leaves the object unchanged.
   void add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start);
+
+  // Means are sums, which several processes can make: what one has added, and adding that to this one's. An
+  // input_error for what does not fit.
+  bool adds_up() const { return combining_.kind == Combining::Kind::kMean; }
+  State take_part();  // resets the object
+  void add_part(const State& part, const TensorValues& start);
 
   size_t clients() const { return clients_; }
   uint64_t samples() const { return samples_; }
