@@ -121,6 +121,7 @@ void Federation::run_round(uint32_t round) {
     receive(round, result, depends_on, Origin::kTrained);
   });
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
+  if (const auto part = transport_.take_part()) server_.accept_part(*part);
   if (totals_.uploads == before.uploads) {
     begin_again(round, broadcast.size() * clients.size());
     return;
@@ -147,6 +148,7 @@ void Federation::run_round(uint32_t round) {
   if (const auto load = transport_.load()) {
     event.workers = load->workers;
     event.workers_busy = load->busy;
+    event.received_bytes = load->received_bytes;
   }
   if (is_evaluated(round)) {
     const Stopwatch evaluation;
@@ -227,23 +229,27 @@ Scores Federation::evaluate(uint32_t round) {
 
 void Federation::receive(uint32_t round, const ClientResult& result, const std::string& depends_on,
                          Origin origin) {
-  const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
-  server_.accept(result.client, decode(result.upload, source));
+  const bool added_up = result.upload.empty();  // elsewhere
+  if (!added_up) {
+    const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
+    server_.accept(result.client, decode(result.upload, source));
+  }
+  const uint64_t upload_bytes = added_up ? result.upload_bytes : result.upload.size();
   // The uploads of a one-shot method are all its work, and other methods can be tried on them. Where a client
   // kept something that belongs to its upload, the upload alone is of no use.
   const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
-  if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state)
+  if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state && !added_up)
     store_.put(round, result, depends_on);
   answered_.push_back(result.client);
   ++totals_.uploads;
   totals_.reused_uploads += result.reused ? 1 : 0;
-  totals_.upload_bytes += result.upload.size();
+  totals_.upload_bytes += upload_bytes;
   totals_.train_samples += result.trained_samples;
   totals_.train_seconds += result.train_seconds;
   events_(ClientFinished{.round = round,
                          .client = result.client,
                          .samples = result.samples,
-                         .upload_bytes = result.upload.size(),
+                         .upload_bytes = upload_bytes,
                          .seconds = result.train_seconds,
                          .origin = origin});
 }

@@ -98,6 +98,13 @@ class ServerHalf {
   virtual State save() const = 0;
   virtual void restore(const State& saved) = 0;
 
+  // Whether a round of training is a sum that several processes can make. Then another half of the same
+  // method, restored from the round's broadcast, may accept some of the uploads: take_part() is what it has
+  // accepted since its last one, and accept_part() of that is the same as accepting those uploads here.
+  virtual bool adds_up() const { return false; }
+  virtual State take_part() { return {}; }
+  virtual void accept_part(const State& /*part*/) {}
+
   // What a reader of the result should know: what was dropped, where the method differs from its paper.
   virtual std::vector<std::string> notes() const { return {}; }
 

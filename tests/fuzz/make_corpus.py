@@ -271,7 +271,7 @@ def rank_messages():
     def text(data):
         return struct.pack("<Q", len(data)) + data
 
-    client = struct.pack("<IQQd?", 7, 3, 9, 0.25, True) + text(b"upload") + text(b"kept") + struct.pack("<??d", True, True, 0.5)
+    client = struct.pack("<IQQd?Q", 7, 3, 9, 0.25, True, 5) + text(b"upload") + text(b"kept") + struct.pack("<??d", True, True, 0.5)
     return {
         "number": struct.pack("<BI", 1, 5),
         "work": struct.pack("<BQI", 3, 1, 7) + text(b"kept"),
@@ -281,6 +281,10 @@ def rank_messages():
         "confusion": struct.pack("<B6Q", 9, 2, 1, 2, 3, 4, 0),
         "progress": struct.pack("<BId", 10, 7, 0.5),
         "failed": b"\x0b\x01" + text(b"out of memory"),
+        "round": struct.pack("<BId", 2, 7, 1.0),
+        "part": b"\x0f" + tensors([("clients", "U64", [], struct.pack("<Q", 2)), ("samples", "U64", [], struct.pack("<Q", 9)),
+                                   ("norms", "F64", [0], b""), ("sums.0", "U8", [48], bytes(48)),
+                                   ("sums.1", "U8", [16], bytes(16))]),
     }
 
 

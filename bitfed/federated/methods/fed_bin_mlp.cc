@@ -271,6 +271,10 @@ class Server : public ServerHalf {
     global_ = {std::move(mean[0]), std::move(mean[1]), std::move(mean[2]), std::move(mean[3])};
   }
 
+  bool adds_up() const override { return mean_.adds_up(); }
+  State take_part() override { return mean_.take_part(); }
+  void accept_part(const State& part) override { mean_.add_part(part, values_of(global_)); }
+
   std::unique_ptr<Model> model() const override {
     return std::make_unique<MlpModel>(recipe_.shape, scaling_, global_);
   }

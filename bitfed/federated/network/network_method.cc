@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 
 #include "bitfed/base/error.h"
@@ -219,6 +220,36 @@ class ClientAtWork {
   std::vector<uint8_t> moved_;
 };
 
+// Trainers that wait for the next client: with small clients, making one would take as long as the training.
+class IdleTrainers {
+ public:
+  struct Entry {
+    size_t batch = 0;
+    std::unique_ptr<Trainer> trainer;
+  };
+
+  // One for batches of this size; empty: there is none. One of another size makes way for the one that the
+  // caller is about to make.
+  std::unique_ptr<Trainer> take(size_t batch) {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return nullptr;
+    const auto fits = [&](const Entry& entry) { return entry.batch == batch; };
+    const auto found = std::find_if(idle_.begin(), idle_.end(), fits);
+    std::swap(found == idle_.end() ? idle_.front() : *found, idle_.back());
+    Entry entry = std::move(idle_.back());
+    idle_.pop_back();
+    return entry.batch == batch ? std::move(entry.trainer) : nullptr;
+  }
+  void put(Entry entry) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(entry));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Entry> idle_;
+};
+
 // Clients of a cohort train in lockstep, each with its own batches; one that has done its epochs, or failed,
 // waits.
 class Client : public ClientHalf {
@@ -254,9 +285,11 @@ class Client : public ClientHalf {
   std::vector<CohortUpload> train_cohort(const State& broadcast,
                                          std::span<const CohortClient> clients) const override {
     const Announcement announced = read_announcement(broadcast, recipe_.rounds);
-    std::unique_ptr<Trainer> trainer;
+    const size_t batch = batch_of(clients);
+    // A device's memory may hold no second trainer.
+    std::unique_ptr<Trainer> trainer = cohort() == 1 ? idle_.take(batch) : nullptr;
     try {
-      trainer = make_trainer(clients);
+      if (!trainer) trainer = trainers_.make(training_.network, clients.size(), batch);
     } catch (const TrainerTooLarge&) {
       if (clients.size() == 1) throw;
       // A cohort of half the size, and then the other half.
@@ -302,20 +335,23 @@ class Client : public ClientHalf {
     }
     for (size_t i = 0; i < clients.size(); ++i)
       guarded(i, [&](size_t client) { results[client].upload = at_work[client]->upload(); });
+    at_work.clear();
+    if (cohort() == 1) idle_.put({batch, std::move(trainer)});
     return results;
   }
 
  private:
-  std::unique_ptr<Trainer> make_trainer(std::span<const CohortClient> clients) const {
+  size_t batch_of(std::span<const CohortClient> clients) const {
     size_t largest = 0;
     for (const CohortClient& client : clients) largest = std::max(largest, client.samples.size());
-    return trainers_.make(training_.network, clients.size(), std::min<size_t>(recipe_.batch, largest));
+    return std::min<size_t>(recipe_.batch, largest);
   }
 
   NetworkTraining training_;
   Recipe recipe_;
   Trainers trainers_;
   ParameterShapes shapes_;  // only where updates are summed
+  mutable IdleTrainers idle_;
 };
 
 Trainers trainers_of(const MethodContext& context) {
@@ -375,6 +411,10 @@ class Server : public ServerHalf {
     global_ = mean_.take();
     if (method_.settle) method_.settle(&global_);
   }
+
+  bool adds_up() const override { return mean_.adds_up(); }
+  State take_part() override { return mean_.take_part(); }
+  void accept_part(const State& part) override { mean_.add_part(part, global_); }
 
   std::unique_ptr<Model> model() const override { return method_.deploy(global_); }
 

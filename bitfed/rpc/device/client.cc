@@ -527,7 +527,7 @@ class FederationClient {
       events_(ClientProgress{.round = work.round(), .client = job_.number, .fraction = fraction});
     };
     const Bytes kept = store_.kept();
-    return run_client({*job_.half, broadcast, job_.seed, work.round(), stop},
+    return run_client({*job_.half, decode(broadcast, "broadcast"), job_.seed, work.round(), stop},
                       {job_.number, job_.samples, kept, progress});
   }
 
