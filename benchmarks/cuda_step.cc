@@ -1,4 +1,5 @@
-// Where the time of a training step on a GPU goes: cuda_step RESNET10|CNN4 [clients] [batch] [momentum].
+// Where the time of a training step on a GPU goes: cuda_step 'name = "resnet10"' [clients] [batch]
+// [binary|real] [clients of a group] [groups at the same time].
 // Prints milliseconds per step, of the search for rotations, and of what the host does for a step.
 
 #include <fmt/format.h>
@@ -24,7 +25,8 @@ double milliseconds(int times, cuda::CohortNetwork* network, const std::function
   return 1000 * clock.seconds() / times;
 }
 
-void measure(const std::string& model, size_t clients, size_t batch, bool binary) {
+void measure(const std::string& model, size_t clients, size_t batch, bool binary,
+             const cuda::CohortNetwork::Schedule& schedule) {
   Dataset data;
   data.height = data.width = 32;
   data.channels = 3;
@@ -34,7 +36,7 @@ void measure(const std::string& model, size_t clients, size_t batch, bool binary
   const Config recipe = Config::parse("[model]\n" + model + "\n", "recipe.toml");
   TrainedNetwork trained{read_network(recipe, data, binary)};
   if (binary) trained.rotated = RotatedOptions{.lambda = false, .beta = false};
-  cuda::CohortNetwork network(trained, clients, batch);
+  cuda::CohortNetwork network(trained, clients, batch, schedule);
   Network initial = make_trained_network(trained, 1, RandomStream({1, "network"}));
   const NetworkParameters parameters = parameters_of(initial);
   for (size_t i = 0; i < clients; ++i) network.set_all(i, parameters);
@@ -72,8 +74,14 @@ void measure(const std::string& model, size_t clients, size_t batch, bool binary
 }  // namespace bitfed
 
 int main(int argc, char** argv) {
+  const auto number = [&](int at, unsigned long otherwise) {
+    return argc > at ? std::strtoul(argv[at], nullptr, 10) : otherwise;
+  };
   const std::string model = argc > 1 ? argv[1] : "name = \"resnet10\"";
+  const bool binary = argc <= 4 || std::string(argv[4]) == "binary";
+  bitfed::cuda::CohortNetwork::Schedule schedule;
+  schedule.clients = static_cast<uint32_t>(number(5, schedule.clients));
+  schedule.lanes = static_cast<uint32_t>(number(6, schedule.lanes));
   bitfed::cuda::open_device(0);
-  bitfed::measure(model, argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 10,
-                  argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 64, argc <= 4);
+  bitfed::measure(model, number(2, 10), number(3, 64), binary, schedule);
 }

@@ -38,6 +38,7 @@ struct CohortNetwork::Node {
   float* value = nullptr;
   float* gradient = nullptr;  // null: not wanted
   int8_t* signs = nullptr;    // instead of values
+  int16_t* whole = nullptr;   // instead of values, whole numbers
 };
 
 // Walks the records as network_builder.cc does, and records what a step launches.
@@ -128,11 +129,11 @@ class CohortNetwork::Builder {
     s.running = record.mean == SignMean::kRunning;
     if (s.running) s.running_mean = value_of(record.name + ".mean");
     Node out{in.extent, nullptr, floats(in.extent), s.signs};
-    forward([this_ = &n_, s] { signs_forward(this_->cohort_, s, this_->stream_); });
+    forward([this_ = &n_, s] { signs_forward(this_->cohort_, s, *this_->lane_); });
     if (in.gradient == nullptr) return out;
     const float* added = other == nullptr ? nullptr : *other;
     backward([this_ = &n_, s, in, out, added] {
-      signs_backward(this_->cohort_, s, out.gradient, added, in.gradient, this_->stream_);
+      signs_backward(this_->cohort_, s, out.gradient, added, in.gradient, *this_->lane_);
     });
     return out;
   }
@@ -141,11 +142,14 @@ class CohortNetwork::Builder {
                        float* last_gradient) {
     const Extent extent = extent_of(record.out);
     const bool biased = is(*rest, LayerKind::kBias);
+    const bool of_signs = n_.network_.rotated && record.sign_weights && record.sign_inputs;
     Node out{extent, floats(extent), nullptr};
     // A gradient in the place of the output, where its reader allows it.
     out.gradient = is_plain_norm(*rest) ? out.value : floats(extent);
     assert(biased || !rest->empty());
-    if (n_.network_.rotated && record.sign_weights && record.sign_inputs) {
+    if (of_signs) {
+      const bool fits = kernel_of(record.kernel).taps() * in.extent.channels <= INT16_MAX;
+      if (is_plain_norm(*rest) && fits) out.whole = n_.allocate_array<int16_t>(values(extent));
       add_sign_convolution(record, in, out, adds, is_plain_norm(*rest));
     } else {
       add_real_convolution(record, in, out, adds);
@@ -227,6 +231,7 @@ class CohortNetwork::Builder {
     c.out = out.extent;
     c.x = in.signs;
     c.y = out.value;
+    c.whole_y = out.whole;
     const uint32_t inputs = c.kernel.taps() * c.in.channels;
     const size_t weights = size_t{cohort_.clients} * c.out.channels * inputs;
     Rotated r = add_rotated(record, inputs);
@@ -234,24 +239,27 @@ class CohortNetwork::Builder {
     c.weights = r.signs;
     c.transposed = n_.allocate_array<int8_t>(weights);
     c.high = n_.allocate_array<int8_t>(values(out.extent));
-    c.low = n_.allocate_array<uint8_t>(values(out.extent));
+    c.low = n_.allocate_array<int8_t>(values(out.extent));
+    const size_t lines = size_t{cohort_.clients} * c.line(cohort_);
+    c.high_lines = n_.allocate_array<int8_t>(lines * c.out.channels * c.out.height);
+    c.low_lines = n_.allocate_array<int8_t>(lines * c.out.channels * c.out.height);
+    c.sign_lines = n_.allocate_array<int8_t>(lines * c.kernel.side * c.in.channels * c.in.height);
     c.factor = n_.allocate_array<float>(cohort_.clients);
     c.largest = n_.allocate_array<uint32_t>(cohort_.clients);
     c.sums = n_.allocate_array<int32_t>(weights);
     n_.cleared_.emplace_back(c.largest, cohort_.clients * sizeof(uint32_t));
-    n_.cleared_.emplace_back(c.sums, weights * sizeof(int32_t));
     r.sums = c.sums;
     r.factor = c.factor;
     keep_rotated(r);
     if (knows_largest) largest_ = c.largest;
     forward([this_ = &n_, c, r] {
-      rotated_forward(this_->cohort_, r, this_->stream_);
-      sign_convolution_forward(this_->cohort_, c, this_->stream_);
+      rotated_forward(this_->cohort_, r, *this_->lane_);
+      sign_convolution_forward(this_->cohort_, c, *this_->lane_);
     });
     backward([this_ = &n_, c, r, in, out, adds, knows_largest] {
-      if (!knows_largest) sign_convolution_largest(this_->cohort_, c, out.gradient, this_->stream_);
-      sign_convolution_backward(this_->cohort_, c, out.gradient, adds, in.gradient, this_->stream_);
-      rotated_backward(this_->cohort_, r, this_->stream_);
+      if (!knows_largest) sign_convolution_largest(this_->cohort_, c, out.gradient, *this_->lane_);
+      sign_convolution_backward(this_->cohort_, c, out.gradient, adds, in.gradient, *this_->lane_);
+      rotated_backward(this_->cohort_, r, *this_->lane_);
     });
   }
 
@@ -279,14 +287,14 @@ class CohortNetwork::Builder {
       c.gradient = gradient_of(record.name + ".weights");
     }
     forward([this_ = &n_, c, r, signs] {
-      if (signs) rotated_forward(this_->cohort_, r, this_->stream_);
-      real_convolution_forward(this_->cohort_, c, this_->stream_);
+      if (signs) rotated_forward(this_->cohort_, r, *this_->lane_);
+      real_convolution_forward(this_->cohort_, c, *this_->lane_);
     });
     backward([this_ = &n_, c, r, signs, in, out, adds] {
-      real_convolution_weights(this_->cohort_, c, out.gradient, this_->stream_);
+      real_convolution_weights(this_->cohort_, c, out.gradient, *this_->lane_);
       if (in.gradient != nullptr)
-        real_convolution_input(this_->cohort_, c, out.gradient, adds, in.gradient, this_->stream_);
-      if (signs) rotated_backward(this_->cohort_, r, this_->stream_);
+        real_convolution_input(this_->cohort_, c, out.gradient, adds, in.gradient, *this_->lane_);
+      if (signs) rotated_backward(this_->cohort_, r, *this_->lane_);
     });
   }
 
@@ -295,6 +303,7 @@ class CohortNetwork::Builder {
     Norm& norm = p.norm;
     norm.in = in.extent;
     norm.x = in.value;
+    norm.whole_x = in.whole;
     norm.scale = value_of(record.name + ".scale");
     norm.shift = value_of(record.name + ".shift");
     norm.mean = value_of(record.name + ".mean");
@@ -319,16 +328,16 @@ class CohortNetwork::Builder {
     norm.out = out.value;
     if (pooled) {
       p.chosen = floats(out.extent);
-      forward([this_ = &n_, p] { pooled_norm_forward(this_->cohort_, p, this_->stream_); });
+      forward([this_ = &n_, p] { pooled_norm_forward(this_->cohort_, p, *this_->lane_); });
       backward([this_ = &n_, p, in, out] {
-        pooled_norm_backward(this_->cohort_, p, out.gradient, in.gradient, this_->stream_);
+        pooled_norm_backward(this_->cohort_, p, out.gradient, in.gradient, *this_->lane_);
       });
       return out;
     }
-    forward([this_ = &n_, norm] { norm_forward(this_->cohort_, norm, this_->stream_); });
+    forward([this_ = &n_, norm] { norm_forward(this_->cohort_, norm, *this_->lane_); });
     backward([this_ = &n_, norm, in, out, largest] {
       float* to = in.gradient == nullptr ? out.gradient : in.gradient;
-      norm_backward(this_->cohort_, norm, out.gradient, to, largest, this_->stream_);
+      norm_backward(this_->cohort_, norm, out.gradient, to, largest, *this_->lane_);
     });
     return out;
   }
@@ -342,12 +351,12 @@ class CohortNetwork::Builder {
             ? nullptr
             : n_.allocate_array<float>(cohort_.clients * size_t{cohort_.batch} * in.extent.channels);
     forward([this_ = &n_, activation, bias, in, out] {
-      activation_forward(this_->cohort_, in.extent, activation, in.value, bias, out.value, this_->stream_);
+      activation_forward(this_->cohort_, in.extent, activation, in.value, bias, out.value, *this_->lane_);
     });
     backward([this_ = &n_, bounds, bias_gradient, sums, in, out] {
       float* to = in.gradient == nullptr ? out.gradient : in.gradient;
-      activation_backward(this_->cohort_, in.extent, bounds, out.value, out.gradient, to, this_->stream_);
-      if (sums != nullptr) bias_backward(this_->cohort_, in.extent, to, sums, bias_gradient, this_->stream_);
+      activation_backward(this_->cohort_, in.extent, bounds, out.value, out.gradient, to, *this_->lane_);
+      if (sums != nullptr) bias_backward(this_->cohort_, in.extent, to, sums, bias_gradient, *this_->lane_);
     });
     return out;
   }
@@ -362,20 +371,20 @@ class CohortNetwork::Builder {
     if (record.kind == LayerKind::kMaxPool) {
       auto* chosen = n_.allocate_array<uint16_t>(values(pool.out));
       forward([this_ = &n_, pool, in, out, chosen] {
-        max_pool_forward(this_->cohort_, pool, in.value, out.value, chosen, this_->stream_);
+        max_pool_forward(this_->cohort_, pool, in.value, out.value, chosen, *this_->lane_);
       });
       if (in.gradient != nullptr)
         backward([this_ = &n_, pool, in, out, chosen] {
-          max_pool_backward(this_->cohort_, pool, out.gradient, chosen, in.gradient, this_->stream_);
+          max_pool_backward(this_->cohort_, pool, out.gradient, chosen, in.gradient, *this_->lane_);
         });
       return out;
     }
     forward([this_ = &n_, pool, in, out] {
-      average_pool_forward(this_->cohort_, pool, in.value, out.value, this_->stream_);
+      average_pool_forward(this_->cohort_, pool, in.value, out.value, *this_->lane_);
     });
     if (in.gradient != nullptr)
       backward([this_ = &n_, pool, in, out] {
-        average_pool_backward(this_->cohort_, pool, out.gradient, in.gradient, this_->stream_);
+        average_pool_backward(this_->cohort_, pool, out.gradient, in.gradient, *this_->lane_);
       });
     return out;
   }
@@ -393,11 +402,11 @@ class CohortNetwork::Builder {
     const float* mask = layer->mask.data();
     n_.dropouts_.push_back(std::move(layer));
     forward([this_ = &n_, in, out, mask] {
-      multiply_values(this_->cohort_, in.extent, in.value, mask, out.value, this_->stream_);
+      multiply_values(this_->cohort_, in.extent, in.value, mask, out.value, *this_->lane_);
     });
     if (in.gradient != nullptr)
       backward([this_ = &n_, in, out, mask] {
-        multiply_values(this_->cohort_, in.extent, out.gradient, mask, in.gradient, this_->stream_);
+        multiply_values(this_->cohort_, in.extent, out.gradient, mask, in.gradient, *this_->lane_);
       });
     return out;
   }
@@ -417,9 +426,9 @@ class CohortNetwork::Builder {
     }
     const Node out = output(extent_of(record.out), *rest, last_gradient);
     d.y = out.value;
-    forward([this_ = &n_, d] { dense_forward(this_->cohort_, d, this_->stream_); });
+    forward([this_ = &n_, d] { dense_forward(this_->cohort_, d, *this_->lane_); });
     backward([this_ = &n_, d, in, out] {
-      dense_backward(this_->cohort_, d, out.gradient, in.gradient, this_->stream_);
+      dense_backward(this_->cohort_, d, out.gradient, in.gradient, *this_->lane_);
     });
     return out;
   }
@@ -439,7 +448,7 @@ class CohortNetwork::Builder {
       // Behind the path's backward pass, which is recorded later and runs earlier.
       backward([this_ = &n_, in, sum_gradient] {
         add_clipped(this_->cohort_, in.extent, in.gradient, sum_gradient, clip_bounds(Activation::kNone),
-                    in.gradient, this_->stream_);
+                    in.gradient, *this_->lane_);
       });
     }
     // The shortcut first: the backward pass goes the other way, and the path's gradient is what the shortcut
@@ -457,12 +466,12 @@ class CohortNetwork::Builder {
     if (std::exchange(sum_, nullptr) != nullptr) {
       forward([this_ = &n_, main, sum, out] {
         add_clipped(this_->cohort_, out.extent, main.value, sum.shortcut, sum.bounds, out.value,
-                    this_->stream_);
+                    *this_->lane_);
       });
     }
     backward([this_ = &n_, out, bounds, sum_gradient] {
       activation_backward(this_->cohort_, out.extent, bounds, out.value, out.gradient, sum_gradient,
-                          this_->stream_);
+                          *this_->lane_);
     });
     return out;
   }
