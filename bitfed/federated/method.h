@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bitfed/base/config.h"
@@ -113,8 +114,9 @@ struct MethodContext {
 };
 
 struct MethodEntry {
-  std::string name;
-  std::string description;  // one line
+  std::string_view name;
+  std::string_view description;  // one line
+  std::unique_ptr<ClientHalf> (*make_client)(const MethodContext&);
   std::unique_ptr<Method> (*make)(const MethodContext&);
 };
 
@@ -123,5 +125,8 @@ const std::vector<MethodEntry>& methods();
 
 // The method that the recipe's [method] names.
 std::unique_ptr<Method> make_method(const MethodContext& context);
+
+// Its client half alone. A device's program, which calls this and not make_method, contains no server halves.
+std::unique_ptr<ClientHalf> make_client_half(const MethodContext& context);
 
 }  // namespace bitfed

@@ -263,6 +263,10 @@ class FedBinMlp : public Method {
 
 }  // namespace
 
+std::unique_ptr<ClientHalf> make_fed_bin_mlp_client(const MethodContext& context) {
+  return std::make_unique<Client>(read_recipe(context));
+}
+
 std::unique_ptr<Method> make_fed_bin_mlp(const MethodContext& context) {
   return std::make_unique<FedBinMlp>(read_recipe(context));
 }

@@ -31,21 +31,21 @@ struct Recipe {
 
 // Read only where they are given: earlier runs were recorded without them. To a method with a descent of its
 // own they are unknown keys.
-void read_momentum(const Config& client, const NetworkMethod& method, Recipe* recipe) {
-  if (method.train) return;
+void read_momentum(const Config& client, const NetworkTraining& training, Recipe* recipe) {
+  if (training.train) return;
   if (client.has("momentum")) recipe->momentum = client.number("momentum", 0, 0, 0.9999);
   if (client.has("weight_decay")) recipe->decay = client.number("weight_decay", 0, 0, 1);
 }
 
-Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
+Recipe read_recipe(const MethodContext& context, const NetworkTraining& training) {
   Recipe recipe;
   recipe.seed = context.seed;
   recipe.rounds = static_cast<uint32_t>(context.recipe.integer("rounds", kDefaultRounds, 1));
   const Config client = context.recipe.section("client");
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 5, 1, 100000));
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 64, 1, 4096));
-  recipe.rate = client.number("learning_rate", method.learning_rate, 1e-9, 1000);
-  read_momentum(client, method, &recipe);
+  recipe.rate = client.number("learning_rate", training.learning_rate, 1e-9, 1000);
+  read_momentum(client, training, &recipe);
   recipe.schedule = read_rate_schedule(client, recipe.rounds);
   const std::vector<std::string> augmentations = {"none", "crop-flip"};
   if (client.choice("augment", "none", augmentations) == "crop-flip")
@@ -56,8 +56,8 @@ Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
 
 class PlainDescent : public LocalTraining {
  public:
-  PlainDescent(const NetworkMethod& method, const LocalContext& context)
-      : sends_(method.sends), trainer_(*context.trainer), client_(context.client) {}
+  PlainDescent(const NetworkTraining& training, const LocalContext& context)
+      : sends_(training.sends), trainer_(*context.trainer), client_(context.client) {}
 
   void descend(const Descent& descent) override { trainer_.descend(client_, descent); }
   State upload() override {
@@ -112,7 +112,7 @@ Announcement read_announcement(const State& broadcast, uint32_t rounds) {
 // One client of a cohort at work: its order of samples, where it is in them, and its training.
 class ClientAtWork {
  public:
-  ClientAtWork(const NetworkMethod& method, const Recipe& recipe, const Announcement& announced,
+  ClientAtWork(const NetworkTraining& training, const Recipe& recipe, const Announcement& announced,
                const CohortClient& client, Trainer* trainer, size_t index)
       : recipe_(recipe),
         announced_(announced),
@@ -128,7 +128,7 @@ class ClientAtWork {
     trainer_.begin_round(index, context_.random.substream(3));
     const LocalContext local{trainer, index, batches * recipe.epochs, announced.round,
                              context_.random.substream(2)};
-    training_ = method.train ? method.train(local) : std::make_unique<PlainDescent>(method, local);
+    training_ = training.train ? training.train(local) : std::make_unique<PlainDescent>(training, local);
   }
 
   bool is_done() const { return epoch_ == recipe_.epochs; }
@@ -204,8 +204,8 @@ class ClientAtWork {
 // waits.
 class Client : public ClientHalf {
  public:
-  Client(const NetworkMethod& method, const Recipe& recipe, const Trainers& trainers)
-      : method_(method), recipe_(recipe), trainers_(trainers) {}
+  Client(NetworkTraining training, const Recipe& recipe, Trainers trainers)
+      : training_(std::move(training)), recipe_(recipe), trainers_(std::move(trainers)) {}
 
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
     const CohortClient client{samples, context};
@@ -246,7 +246,7 @@ class Client : public ClientHalf {
     for (size_t i = 0; i < clients.size(); ++i) {
       guarded(i, [&](size_t client) {
         trainer->set_parameters(client, parameters);
-        at_work[client] = std::make_unique<ClientAtWork>(method_, recipe_, announced, clients[client],
+        at_work[client] = std::make_unique<ClientAtWork>(training_, recipe_, announced, clients[client],
                                                          trainer.get(), client);
       });
     }
@@ -274,13 +274,17 @@ class Client : public ClientHalf {
   std::unique_ptr<Trainer> make_trainer(std::span<const CohortClient> clients) const {
     size_t largest = 0;
     for (const CohortClient& client : clients) largest = std::max(largest, client.samples.size());
-    return trainers_.make(method_.network, clients.size(), std::min<size_t>(recipe_.batch, largest));
+    return trainers_.make(training_.network, clients.size(), std::min<size_t>(recipe_.batch, largest));
   }
 
-  NetworkMethod method_;
+  NetworkTraining training_;
   Recipe recipe_;
   Trainers trainers_;
 };
+
+Trainers trainers_of(const MethodContext& context) {
+  return context.trainers != nullptr ? *context.trainers : Trainers();
+}
 
 // Of each parameter, whether it is learned.
 std::vector<bool> learned(const ParameterShapes& shapes) {
@@ -391,21 +395,30 @@ void initialise_small(const RandomStream& random, const ParameterShapes& shapes,
   }
 }
 
-NetworkMethod real_network_method(const MethodContext& context) {
-  NetworkMethod method;
-  method.network.spec = read_network(context.recipe, context.prototype, false);
+NetworkTraining real_network_training(const MethodContext& context) {
+  NetworkTraining training;
+  training.network.spec = read_network(context.recipe, context.prototype, false);
+  return training;
+}
+
+NetworkMethod real_network_method(NetworkTraining training) {
+  NetworkMethod method{std::move(training)};
   method.deploy = [spec = method.network.spec](const NetworkParameters& parameters) {
     return std::make_unique<NetworkModel>(spec, parameters);
   };
   return method;
 }
 
+std::unique_ptr<ClientHalf> make_network_client(const MethodContext& context, NetworkTraining training) {
+  const Recipe recipe = read_recipe(context, training);
+  return std::make_unique<Client>(std::move(training), recipe, trainers_of(context));
+}
+
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method) {
   const Recipe recipe = read_recipe(context, method);
   if (recipe.momentum > 0 || recipe.decay > 0)
     method.notes.emplace_back("local training with momentum or weight decay: see the recipe's [client]");
-  return std::make_unique<AveragedNetworks>(std::move(method), recipe,
-                                            context.trainers != nullptr ? *context.trainers : Trainers());
+  return std::make_unique<AveragedNetworks>(std::move(method), recipe, trainers_of(context));
 }
 
 }  // namespace bitfed

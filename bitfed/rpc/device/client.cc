@@ -66,8 +66,7 @@ struct Job {
   uint32_t number = 0;
   uint64_t seed = 0;
   std::string recipe;
-  std::unique_ptr<Method> method;
-  std::unique_ptr<ClientHalf> half;
+  std::unique_ptr<ClientHalf> half;  // null: not welcome so far
   Dataset samples;
 };
 
@@ -149,7 +148,7 @@ class FederationClient {
       connection_ = open_connection(options_.server, options_.trust);
     } catch (const Error& error) {
       const bool expired = left && *left <= 0;
-      if (error.kind() != Error::Kind::kInput || (job_.method == nullptr && !expired)) throw;
+      if (error.kind() != Error::Kind::kInput || (job_.half == nullptr && !expired)) throw;
       last_end_ = error.what();
       throw Lost();
     }
@@ -284,7 +283,7 @@ class FederationClient {
                           welcome.number(), welcome.federation());
       }
     }
-    if (job_.method != nullptr) {
+    if (job_.half != nullptr) {
       if (job_.recipe != welcome.recipe() || job_.seed != welcome.seed())
         throw input_error("{}: the server came back with another recipe", options_.server);
       return;
@@ -296,8 +295,7 @@ class FederationClient {
     job_.seed = welcome.seed();
     job_.recipe = welcome.recipe();
     job_.samples = load_own_samples(options_.own, recipe, job_.seed, prototype);
-    job_.method = make_method({recipe, prototype, job_.seed});
-    job_.half = job_.method->make_client();
+    job_.half = make_client_half({recipe, prototype, job_.seed});
     if (!store_.membership()) store_.join({job_.federation, job_.number});
     events_(DeviceJoined{.server = options_.server,
                          .federation = job_.federation,
