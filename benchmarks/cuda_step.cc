@@ -1,5 +1,5 @@
 // Where the time of a training step on a GPU goes: cuda_step 'name = "resnet10"' [clients] [batch]
-// [binary|real] [clients of a group] [groups at the same time].
+// [binary|real].
 // Prints milliseconds per step, of the search for rotations, and of what the host does for a step.
 
 #include <fmt/format.h>
@@ -25,8 +25,7 @@ double milliseconds(int times, cuda::CohortNetwork* network, const std::function
   return 1000 * clock.seconds() / times;
 }
 
-void measure(const std::string& model, size_t clients, size_t batch, bool binary,
-             const cuda::CohortNetwork::Schedule& schedule) {
+void measure(const std::string& model, size_t clients, size_t batch, bool binary) {
   Dataset data;
   data.height = data.width = 32;
   data.channels = 3;
@@ -36,7 +35,7 @@ void measure(const std::string& model, size_t clients, size_t batch, bool binary
   const Config recipe = Config::parse("[model]\n" + model + "\n", "recipe.toml");
   TrainedNetwork trained{read_network(recipe, data, binary)};
   if (binary) trained.rotated = RotatedOptions{.lambda = false, .beta = false};
-  cuda::CohortNetwork network(trained, clients, batch, schedule);
+  cuda::CohortNetwork network(trained, clients, batch);
   Network initial = make_trained_network(trained, 1, RandomStream({1, "network"}));
   const NetworkParameters parameters = parameters_of(initial);
   for (size_t i = 0; i < clients; ++i) network.set_all(i, parameters);
@@ -79,9 +78,6 @@ int main(int argc, char** argv) {
   };
   const std::string model = argc > 1 ? argv[1] : "name = \"resnet10\"";
   const bool binary = argc <= 4 || std::string(argv[4]) == "binary";
-  bitfed::cuda::CohortNetwork::Schedule schedule;
-  schedule.clients = static_cast<uint32_t>(number(5, schedule.clients));
-  schedule.lanes = static_cast<uint32_t>(number(6, schedule.lanes));
   bitfed::cuda::open_device(0);
-  bitfed::measure(model, number(2, 10), number(3, 64), binary, schedule);
+  bitfed::measure(model, number(2, 10), number(3, 64), binary);
 }

@@ -129,11 +129,11 @@ class CohortNetwork::Builder {
     s.running = record.mean == SignMean::kRunning;
     if (s.running) s.running_mean = value_of(record.name + ".mean");
     Node out{in.extent, nullptr, floats(in.extent), s.signs};
-    forward([this_ = &n_, s] { signs_forward(this_->cohort_, s, *this_->lane_); });
+    forward([this_ = &n_, s] { signs_forward(this_->cohort_, s, this_->stream_); });
     if (in.gradient == nullptr) return out;
     const float* added = other == nullptr ? nullptr : *other;
     backward([this_ = &n_, s, in, out, added] {
-      signs_backward(this_->cohort_, s, out.gradient, added, in.gradient, *this_->lane_);
+      signs_backward(this_->cohort_, s, out.gradient, added, in.gradient, this_->stream_);
     });
     return out;
   }
@@ -253,13 +253,13 @@ class CohortNetwork::Builder {
     keep_rotated(r);
     if (knows_largest) largest_ = c.largest;
     forward([this_ = &n_, c, r] {
-      rotated_forward(this_->cohort_, r, *this_->lane_);
-      sign_convolution_forward(this_->cohort_, c, *this_->lane_);
+      rotated_forward(this_->cohort_, r, this_->stream_);
+      sign_convolution_forward(this_->cohort_, c, this_->stream_);
     });
     backward([this_ = &n_, c, r, in, out, adds, knows_largest] {
-      if (!knows_largest) sign_convolution_largest(this_->cohort_, c, out.gradient, *this_->lane_);
-      sign_convolution_backward(this_->cohort_, c, out.gradient, adds, in.gradient, *this_->lane_);
-      rotated_backward(this_->cohort_, r, *this_->lane_);
+      if (!knows_largest) sign_convolution_largest(this_->cohort_, c, out.gradient, this_->stream_);
+      sign_convolution_backward(this_->cohort_, c, out.gradient, adds, in.gradient, this_->stream_);
+      rotated_backward(this_->cohort_, r, this_->stream_);
     });
   }
 
@@ -287,14 +287,14 @@ class CohortNetwork::Builder {
       c.gradient = gradient_of(record.name + ".weights");
     }
     forward([this_ = &n_, c, r, signs] {
-      if (signs) rotated_forward(this_->cohort_, r, *this_->lane_);
-      real_convolution_forward(this_->cohort_, c, *this_->lane_);
+      if (signs) rotated_forward(this_->cohort_, r, this_->stream_);
+      real_convolution_forward(this_->cohort_, c, this_->stream_);
     });
     backward([this_ = &n_, c, r, signs, in, out, adds] {
-      real_convolution_weights(this_->cohort_, c, out.gradient, *this_->lane_);
+      real_convolution_weights(this_->cohort_, c, out.gradient, this_->stream_);
       if (in.gradient != nullptr)
-        real_convolution_input(this_->cohort_, c, out.gradient, adds, in.gradient, *this_->lane_);
-      if (signs) rotated_backward(this_->cohort_, r, *this_->lane_);
+        real_convolution_input(this_->cohort_, c, out.gradient, adds, in.gradient, this_->stream_);
+      if (signs) rotated_backward(this_->cohort_, r, this_->stream_);
     });
   }
 
@@ -328,16 +328,16 @@ class CohortNetwork::Builder {
     norm.out = out.value;
     if (pooled) {
       p.chosen = floats(out.extent);
-      forward([this_ = &n_, p] { pooled_norm_forward(this_->cohort_, p, *this_->lane_); });
+      forward([this_ = &n_, p] { pooled_norm_forward(this_->cohort_, p, this_->stream_); });
       backward([this_ = &n_, p, in, out] {
-        pooled_norm_backward(this_->cohort_, p, out.gradient, in.gradient, *this_->lane_);
+        pooled_norm_backward(this_->cohort_, p, out.gradient, in.gradient, this_->stream_);
       });
       return out;
     }
-    forward([this_ = &n_, norm] { norm_forward(this_->cohort_, norm, *this_->lane_); });
+    forward([this_ = &n_, norm] { norm_forward(this_->cohort_, norm, this_->stream_); });
     backward([this_ = &n_, norm, in, out, largest] {
       float* to = in.gradient == nullptr ? out.gradient : in.gradient;
-      norm_backward(this_->cohort_, norm, out.gradient, to, largest, *this_->lane_);
+      norm_backward(this_->cohort_, norm, out.gradient, to, largest, this_->stream_);
     });
     return out;
   }
@@ -351,12 +351,12 @@ class CohortNetwork::Builder {
             ? nullptr
             : n_.allocate_array<float>(cohort_.clients * size_t{cohort_.batch} * in.extent.channels);
     forward([this_ = &n_, activation, bias, in, out] {
-      activation_forward(this_->cohort_, in.extent, activation, in.value, bias, out.value, *this_->lane_);
+      activation_forward(this_->cohort_, in.extent, activation, in.value, bias, out.value, this_->stream_);
     });
     backward([this_ = &n_, bounds, bias_gradient, sums, in, out] {
       float* to = in.gradient == nullptr ? out.gradient : in.gradient;
-      activation_backward(this_->cohort_, in.extent, bounds, out.value, out.gradient, to, *this_->lane_);
-      if (sums != nullptr) bias_backward(this_->cohort_, in.extent, to, sums, bias_gradient, *this_->lane_);
+      activation_backward(this_->cohort_, in.extent, bounds, out.value, out.gradient, to, this_->stream_);
+      if (sums != nullptr) bias_backward(this_->cohort_, in.extent, to, sums, bias_gradient, this_->stream_);
     });
     return out;
   }
@@ -371,20 +371,20 @@ class CohortNetwork::Builder {
     if (record.kind == LayerKind::kMaxPool) {
       auto* chosen = n_.allocate_array<uint16_t>(values(pool.out));
       forward([this_ = &n_, pool, in, out, chosen] {
-        max_pool_forward(this_->cohort_, pool, in.value, out.value, chosen, *this_->lane_);
+        max_pool_forward(this_->cohort_, pool, in.value, out.value, chosen, this_->stream_);
       });
       if (in.gradient != nullptr)
         backward([this_ = &n_, pool, in, out, chosen] {
-          max_pool_backward(this_->cohort_, pool, out.gradient, chosen, in.gradient, *this_->lane_);
+          max_pool_backward(this_->cohort_, pool, out.gradient, chosen, in.gradient, this_->stream_);
         });
       return out;
     }
     forward([this_ = &n_, pool, in, out] {
-      average_pool_forward(this_->cohort_, pool, in.value, out.value, *this_->lane_);
+      average_pool_forward(this_->cohort_, pool, in.value, out.value, this_->stream_);
     });
     if (in.gradient != nullptr)
       backward([this_ = &n_, pool, in, out] {
-        average_pool_backward(this_->cohort_, pool, out.gradient, in.gradient, *this_->lane_);
+        average_pool_backward(this_->cohort_, pool, out.gradient, in.gradient, this_->stream_);
       });
     return out;
   }
@@ -402,11 +402,11 @@ class CohortNetwork::Builder {
     const float* mask = layer->mask.data();
     n_.dropouts_.push_back(std::move(layer));
     forward([this_ = &n_, in, out, mask] {
-      multiply_values(this_->cohort_, in.extent, in.value, mask, out.value, *this_->lane_);
+      multiply_values(this_->cohort_, in.extent, in.value, mask, out.value, this_->stream_);
     });
     if (in.gradient != nullptr)
       backward([this_ = &n_, in, out, mask] {
-        multiply_values(this_->cohort_, in.extent, out.gradient, mask, in.gradient, *this_->lane_);
+        multiply_values(this_->cohort_, in.extent, out.gradient, mask, in.gradient, this_->stream_);
       });
     return out;
   }
@@ -426,9 +426,9 @@ class CohortNetwork::Builder {
     }
     const Node out = output(extent_of(record.out), *rest, last_gradient);
     d.y = out.value;
-    forward([this_ = &n_, d] { dense_forward(this_->cohort_, d, *this_->lane_); });
+    forward([this_ = &n_, d] { dense_forward(this_->cohort_, d, this_->stream_); });
     backward([this_ = &n_, d, in, out] {
-      dense_backward(this_->cohort_, d, out.gradient, in.gradient, *this_->lane_);
+      dense_backward(this_->cohort_, d, out.gradient, in.gradient, this_->stream_);
     });
     return out;
   }
@@ -448,7 +448,7 @@ class CohortNetwork::Builder {
       // Behind the path's backward pass, which is recorded later and runs earlier.
       backward([this_ = &n_, in, sum_gradient] {
         add_clipped(this_->cohort_, in.extent, in.gradient, sum_gradient, clip_bounds(Activation::kNone),
-                    in.gradient, *this_->lane_);
+                    in.gradient, this_->stream_);
       });
     }
     // The shortcut first: the backward pass goes the other way, and the path's gradient is what the shortcut
@@ -466,12 +466,12 @@ class CohortNetwork::Builder {
     if (std::exchange(sum_, nullptr) != nullptr) {
       forward([this_ = &n_, main, sum, out] {
         add_clipped(this_->cohort_, out.extent, main.value, sum.shortcut, sum.bounds, out.value,
-                    *this_->lane_);
+                    this_->stream_);
       });
     }
     backward([this_ = &n_, out, bounds, sum_gradient] {
       activation_backward(this_->cohort_, out.extent, bounds, out.value, out.gradient, sum_gradient,
-                          *this_->lane_);
+                          this_->stream_);
     });
     return out;
   }

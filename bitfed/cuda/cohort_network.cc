@@ -16,15 +16,12 @@ constexpr uint32_t kSearchIterations = 3;  // BinaryConvolution::kRotationIterat
 
 }  // namespace
 
-CohortNetwork::CohortNetwork(const TrainedNetwork& network, size_t clients, size_t batch,
-                             const Schedule& schedule)
+CohortNetwork::CohortNetwork(const TrainedNetwork& network, size_t clients, size_t batch)
     : network_(network),
       architecture_(architecture_of(network.spec)),
-      schedule_(schedule),
       model_(make_trained_network(network, 1, RandomStream({.purpose = "replaced"}))),
       shapes_(shapes_of(model_)) {
   assert(clients <= 64);
-  for (uint32_t i = 0; i < schedule.lanes; ++i) lanes_.push_back(std::make_unique<Lane>());
   cohort_.clients = static_cast<uint32_t>(clients);
   cohort_.batch = static_cast<uint32_t>(batch);
   for (const Parameter* parameter : model_.parameters()) {
@@ -83,7 +80,7 @@ CohortNetwork::CohortNetwork(const TrainedNetwork& network, size_t clients, size
   const Extent image{spec.height, spec.image_width, spec.channels};
   forward_.push_back([this, image, extent, input] {
     load_images(cohort_, image, extent.channels, pixels_.data(), inputs_of_pixels_.data(), input.value,
-                *lane_);
+                stream_);
   });
   Builder builder(this);
   const Node scores = builder.add_all(architecture_.layers, input, nullptr);
@@ -109,29 +106,11 @@ CohortNetwork::Batches CohortNetwork::next_batches() {
   return {staging.pixels.data(), staging.labels.data(), staging.images.data()};
 }
 
-// Groups of clients take turns on the lanes.
 void CohortNetwork::step() {
   for (const auto& [memory, bytes] : cleared_) stream_.clear(memory, bytes);
-  begun_.record(stream_);
-  for (const auto& lane : lanes_) lane->stream.wait(begun_);
-  const Cohort all = cohort_;
-  for (uint32_t first = 0, turn = 0; first < all.clients; first += schedule_.clients, ++turn) {
-    lane_ = &lanes_[turn % lanes_.size()]->stream;
-    step_of_group(first, std::min(schedule_.clients, all.clients - first));
-  }
-  cohort_ = all;
-  for (const auto& lane : lanes_) {
-    lane->done.record(lane->stream);
-    stream_.wait(lane->done);
-  }
-}
-
-void CohortNetwork::step_of_group(uint32_t first, uint32_t clients) {
-  cohort_.first = first;
-  cohort_.clients = clients;
   for (const auto& work : forward_) work();
   softmax_loss(cohort_, logits_columns_, network_.spec.classes, logits_, labels_.data(), logits_gradient_,
-               diverged_.data(), *lane_);
+               diverged_.data(), stream_);
   for (auto work = backward_.rbegin(); work != backward_.rend(); ++work) (*work)();
 }
 

@@ -17,17 +17,8 @@ namespace bitfed::cuda {
 // for all of them. Knows nothing of rounds.
 class CohortNetwork {
  public:
-  // How a step's work is cut: clients that go through all layers together, and how many such groups do so at
-  // the same time.
-  struct Schedule {
-    uint32_t clients = 2;
-    uint32_t lanes = 2;
-  };
-
   // At most 64 clients. Throws OutOfMemory.
-  CohortNetwork(const TrainedNetwork& network, size_t clients, size_t batch)
-      : CohortNetwork(network, clients, batch, Schedule()) {}
-  CohortNetwork(const TrainedNetwork& network, size_t clients, size_t batch, const Schedule& schedule);
+  CohortNetwork(const TrainedNetwork& network, size_t clients, size_t batch);
 
   const TrainedNetwork& network() const { return network_; }
   size_t clients() const { return cohort_.clients; }
@@ -79,20 +70,11 @@ class CohortNetwork {
   OfClient parameter(const std::string& name, bool gradient) const;
   void draw_masks(const uint32_t* images);
   void step();
-  void step_of_group(uint32_t first, uint32_t clients);
 
   TrainedNetwork network_;
   Architecture architecture_;
-  Cohort cohort_{};  // all clients; while a step is recorded, a group of them
-  Schedule schedule_;
+  Cohort cohort_{};
   Stream stream_;
-  struct Lane {
-    Stream stream;
-    Event done;
-  };
-  std::vector<std::unique_ptr<Lane>> lanes_;
-  Event begun_;
-  const Stream* lane_ = nullptr;  // that the group at hand is recorded on
   Network model_;  // on the CPU: what its parameters are, and how they are padded
   ParameterShapes shapes_;
   std::vector<size_t> offsets_;  // of every parameter

@@ -70,9 +70,6 @@ void Stream::copy_within_device(void* to, const void* from, size_t bytes) {
 void Stream::clear(void* memory, size_t bytes) const {
   check(cudaMemsetAsync(memory, 0, bytes, handle_), "clearing memory");
 }
-void Stream::wait(const Event& event) {
-  check(cudaStreamWaitEvent(handle_, event.handle(), 0), "event");
-}
 void Stream::synchronise() {
   check(cudaStreamSynchronize(handle_), "training");
 }

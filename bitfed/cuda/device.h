@@ -78,8 +78,6 @@ class Array {
 template <typename T>
 using PinnedArray = Array<T, allocate_pinned, release_pinned>;
 
-class Event;
-
 // Work in sequence; the host goes on without waiting.
 class Stream {
  public:
@@ -93,7 +91,6 @@ class Stream {
   void copy_to_host(void* to, const void* from, size_t bytes);
   void copy_within_device(void* to, const void* from, size_t bytes);
   void clear(void* memory, size_t bytes) const;
-  void wait(const Event& event);  // with what comes next
   void synchronise();
 
  private:
@@ -108,7 +105,6 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  EventHandle handle() const { return handle_; }
   void record(const Stream& stream);
   void wait();  // at once if nothing was recorded
 

@@ -137,7 +137,6 @@ void Stream::copy_within_device(void* to, const void* from, size_t bytes) {
 void Stream::clear(void* memory, size_t bytes) const {
   std::memset(memory, 0, bytes);
 }
-void Stream::wait(const Event& /*event*/) {}
 void Stream::synchronise() {}
 
 Event::Event() = default;

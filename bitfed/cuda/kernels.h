@@ -9,9 +9,7 @@
 // input.
 namespace bitfed::cuda {
 
-// Some clients of a cohort, `clients` from `first` on.
 struct Cohort {
-  uint32_t first;
   uint32_t clients;
   uint32_t batch;          // images of a full batch
   const uint32_t* images;  // of each client's batch in this step; 0: the client takes no step

@@ -18,7 +18,7 @@ struct Place {
 
 BITFED_FORMULA Place place_of(const Cohort& cohort, size_t per_image) {
   Place place;
-  place.client = cohort.first + blockIdx.y;
+  place.client = blockIdx.y;
   place.at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   place.inside = place.at < cohort.images[place.client] * per_image;
   place.whole = place.client * cohort.batch * per_image + place.at;
@@ -148,7 +148,7 @@ __global__ void bias_image_sums(Cohort cohort, Extent extent, const float* gradi
 }
 
 __global__ void bias_sums(Cohort cohort, Extent extent, const float* sums, OfClient gradient) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
   if (c >= extent.channels || cohort.images[client] == 0) return;
   const float* from = sums + client * size_t{cohort.batch} * extent.channels + c;
@@ -190,7 +190,7 @@ __global__ void dense_product(Cohort cohort, Dense d) {
 
 __global__ void dense_weights(Cohort cohort, Dense d, const float* gradient) {
   const uint32_t stride = padded_units(d);
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const size_t at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const size_t weights = size_t{d.inputs} * stride;
   const uint32_t images = cohort.images[client];

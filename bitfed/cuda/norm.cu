@@ -86,7 +86,7 @@ struct RunPlace {
 
 BITFED_FORMULA RunPlace run_place(const Cohort& cohort, const Norm& n) {
   RunPlace place;
-  place.client = cohort.first + blockIdx.y;
+  place.client = blockIdx.y;
   const size_t id = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   place.channel = static_cast<uint32_t>(id % n.in.channels);
   place.run = static_cast<uint32_t>(id / n.in.channels);
@@ -138,7 +138,7 @@ __global__ void norm_squares(Cohort cohort, Norm n) {
 
 // Mean and variance of the batch, the running ones, and what a pool needs.
 __global__ void norm_statistics(Cohort cohort, Norm n, bool pooled) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
   const size_t rows = cohort.images[client] * n.in.pixels();
   if (rows == 0 || c >= n.in.channels) return;
@@ -168,7 +168,7 @@ __global__ void norm_statistics(Cohort cohort, Norm n, bool pooled) {
 }
 
 __global__ void norm_apply(Cohort cohort, Norm n) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const size_t count = cohort.images[client] * n.in.floats();
   const size_t base = client * cohort.batch * n.in.floats();
   const float* means = batch_row(n, client, kMean);
@@ -222,7 +222,7 @@ __global__ void norm_backward_sums(Cohort cohort, Norm n, const float* gradients
 }
 
 __global__ void norm_backward_statistics(Cohort cohort, Norm n) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
   const size_t rows = cohort.images[client] * n.in.pixels();
   if (rows == 0 || c >= n.in.channels) return;
@@ -239,7 +239,7 @@ __global__ void norm_backward_statistics(Cohort cohort, Norm n) {
 
 __global__ void norm_backward_apply(Cohort cohort, Norm n, const float* gradients, float* x_gradients,
                                     uint32_t* largest) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const size_t count = cohort.images[client] * n.in.floats();
   const size_t base = client * cohort.batch * n.in.floats();
   const float* means = batch_row(n, client, kMean);
@@ -296,7 +296,7 @@ struct WindowPlace {
 BITFED_FORMULA WindowPlace window_place(const Cohort& cohort, const PooledNorm& p) {
   WindowPlace place;
   const Extent out = p.out();
-  place.client = cohort.first + blockIdx.y;
+  place.client = blockIdx.y;
   place.at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   place.inside = place.at < cohort.images[place.client] * out.floats();
   place.channel = static_cast<uint32_t>(place.at % out.channels);
@@ -324,7 +324,7 @@ __global__ void pool_apply(Cohort cohort, PooledNorm p) {
 // Sums over an image's windows.
 __global__ void pool_image_sums(Cohort cohort, PooledNorm p, const float* gradients) {
   const Norm& n = p.norm;
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const size_t id = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const uint32_t c = static_cast<uint32_t>(id % n.in.channels);
   const size_t image = id / n.in.channels;
@@ -351,7 +351,7 @@ __global__ void pool_image_sums(Cohort cohort, PooledNorm p, const float* gradie
 
 __global__ void pool_statistics(Cohort cohort, PooledNorm p) {
   const Norm& n = p.norm;
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
   const uint32_t images = cohort.images[client];
   if (images == 0 || c >= n.in.channels) return;
@@ -371,7 +371,7 @@ __global__ void pool_statistics(Cohort cohort, PooledNorm p) {
 __global__ void pool_backward_apply(Cohort cohort, PooledNorm p, const float* gradients, float* x_gradients) {
   const Norm& n = p.norm;
   const Extent out = p.out();
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const size_t at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (at >= cohort.images[client] * n.in.floats()) return;
   const uint32_t c = static_cast<uint32_t>(at % n.in.channels);

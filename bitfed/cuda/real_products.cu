@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(256) multiply_tiles(Cohort cohort, Product p) 
   BITFED_SHARED(float, shared);
   float* a = shared;                         // [depth][row]
   float* b = shared + kDepth * (kTile + 4);  // [depth][column]
-  const uint32_t client = cohort.first + blockIdx.z;
+  const uint32_t client = blockIdx.z;
   const uint32_t rows = p.rows(cohort, client);
   const uint32_t columns = p.columns();
   const uint32_t depth = p.depth(cohort, client);
@@ -213,7 +213,7 @@ constexpr size_t kChainShared = 2 * kChainPixels * (kChainColumns + kChainStep) 
 
 __global__ void __launch_bounds__(kChainThreads) multiply_chains(Cohort cohort, Weights p) {
   BITFED_SHARED(float, shared);
-  const uint32_t client = cohort.first + blockIdx.z;
+  const uint32_t client = blockIdx.z;
   const RealConvolution& c = p.c;
   const uint32_t first_row = blockIdx.x * kChainRows;
   const uint32_t rows = c.kernel.taps() * c.in.channels;
@@ -278,7 +278,7 @@ __global__ void __launch_bounds__(kChainThreads) multiply_chains(Cohort cohort, 
 }
 
 __global__ void clear_pixels(Cohort cohort, Input p) {
-  const uint32_t client = cohort.first + blockIdx.z;
+  const uint32_t client = blockIdx.z;
   const size_t at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const uint32_t channels = p.c.in.channels;
   if (at >= size_t{p.rows(cohort, client)} * channels) return;

@@ -31,7 +31,7 @@ BITFED_FORMULA float beta_of(const Rotated& r, uint32_t client) {
 __global__ void __launch_bounds__(kThreads) standardise_all(Cohort cohort, Rotated r) {
   BITFED_SHARED(double, shared);
   const FilterThreads threads(shared);
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
   const uint32_t f = threads.filter < r.filters ? threads.filter : r.filters - 1;
   const uint32_t count = threads.filter < r.filters ? r.shape.floats() : 0;
@@ -213,7 +213,7 @@ BITFED_FORMULA float4& four_at(float* values, size_t at) {
 
 __global__ void __launch_bounds__(kRotateThreads, 2)
     take_signs(Cohort cohort, Rotated r, uint32_t together) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
   const uint32_t first = blockIdx.x * (together == 0 ? 1 : together);
   const uint32_t count = r.filters - first < together ? r.filters - first : together;
@@ -252,7 +252,7 @@ __global__ void __launch_bounds__(kRotateThreads, 2)
 }
 
 __global__ void take_plain_signs(Cohort cohort, Rotated r) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const uint32_t f = blockIdx.x;
   if (cohort.images[client] == 0) return;
   const float beta = beta_of(r, client);
@@ -281,7 +281,7 @@ struct BlendInputs {
 __global__ void __launch_bounds__(kThreads) blend_backward(Cohort cohort, Rotated r) {
   BITFED_SHARED(double, shared);
   const FilterThreads threads(shared);
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
   const bool has_filter = threads.filter < r.filters;
   const uint32_t f = has_filter ? threads.filter : r.filters - 1;
@@ -315,7 +315,7 @@ __global__ void __launch_bounds__(kThreads) blend_backward(Cohort cohort, Rotate
 // The gradient of the standardised weights in the place of g.
 __global__ void __launch_bounds__(kRotateThreads, 2)
     rotate_backward(Cohort cohort, Rotated r, uint32_t together) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
   const uint32_t first = blockIdx.x * (together == 0 ? 1 : together);
   const uint32_t count = r.filters - first < together ? r.filters - first : together;
@@ -347,7 +347,7 @@ struct FuseInputs {
 __global__ void __launch_bounds__(kThreads) fuse_backward(Cohort cohort, Rotated r) {
   BITFED_SHARED(double, shared);
   const FilterThreads threads(shared);
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
   const bool has_filter = threads.filter < r.filters;
   const uint32_t f = has_filter ? threads.filter : r.filters - 1;
@@ -384,8 +384,8 @@ __global__ void __launch_bounds__(kThreads) fuse_backward(Cohort cohort, Rotated
 
 // The gradients of gamma and lambda, summed over the filters in their order.
 __global__ void add_pulls(Cohort cohort, Rotated r) {
-  const uint32_t client = cohort.first + threadIdx.x;
-  if (threadIdx.x >= cohort.clients || cohort.images[client] == 0) return;
+  const uint32_t client = threadIdx.x;
+  if (client >= cohort.clients || cohort.images[client] == 0) return;
   const float* pulls = r.pulls + client * size_t{r.filters} * 2;
   float of_beta = 0;
   float of_lambda = 0;

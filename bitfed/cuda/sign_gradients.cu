@@ -17,7 +17,7 @@ constexpr unsigned kColumns = 128;  // [tap][channel] of a block that multiplies
 
 __global__ void largest_of_all(Cohort cohort, Extent extent, const float* x, uint32_t* largest) {
   BITFED_SHARED(unsigned, shared);
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const size_t count = cohort.images[client] * extent.floats();
   const float* from = x + client * cohort.batch * extent.floats();
   unsigned found = 0;
@@ -32,8 +32,8 @@ __global__ void largest_of_all(Cohort cohort, Extent extent, const float* x, uin
 // The largest factor with which gradients fit 16 bits and their sums 32. 0 where all gradients are 0, not a
 // number where one is not finite: then there are no products, and all results become that.
 __global__ void fixed_point(Cohort cohort, SignConvolution c) {
-  if (threadIdx.x >= cohort.clients) return;
-  const uint32_t client = cohort.first + threadIdx.x;
+  const uint32_t client = threadIdx.x;
+  if (client >= cohort.clients) return;
   const float largest = largest_found(c.largest[client]);
   const size_t of_pixels = cohort.images[client] * c.out.pixels();
   const size_t of_taps = size_t{c.kernel.taps()} * c.out.channels;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads)
     quantise(Cohort cohort, SignConvolution c, const float* gradient, bool pixels) {
   BITFED_SHARED(int8_t, high);
   int8_t* low = high + kGradientChannels * kPartStep;
-  const uint32_t client = cohort.first + blockIdx.z;
+  const uint32_t client = blockIdx.z;
   const float factor = c.factor[client];
   const uint32_t parts = (c.line(cohort) + kLinePart - 1) / kLinePart;
   const uint32_t first = blockIdx.x % parts * kLinePart;
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kThreads)
 // Signs as lines, for one column of the kernel.
 __global__ void __launch_bounds__(kThreads) write_sign_lines(Cohort cohort, SignConvolution c) {
   BITFED_SHARED(int8_t, part);
-  const uint32_t client = cohort.first + blockIdx.z / c.kernel.side;
+  const uint32_t client = blockIdx.z / c.kernel.side;
   const uint32_t column = blockIdx.z % c.kernel.side;
   const uint32_t parts = (c.line(cohort) + kLinePart - 1) / kLinePart;
   const uint32_t first = blockIdx.x % parts * kLinePart;
@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   constexpr unsigned kOwnRows = kRows / kRowsAtOnce;
   constexpr unsigned kOwnColumns = kColumns / kRowsAtOnce;
   BITFED_SHARED(int8_t, shared);
-  const uint32_t client = cohort.first + blockIdx.z;
+  const uint32_t client = blockIdx.z;
   const uint32_t inputs = c.kernel.taps() * c.in.channels;
   const uint32_t column_tiles = (inputs + kColumns - 1) / kColumns;
   const uint32_t first_filter = blockIdx.x / column_tiles * kGroupRows;
@@ -309,9 +309,8 @@ void sign_convolution_backward(const Cohort& cohort, const SignConvolution& c, c
   // Enough blocks for the whole device, each with work for a while.
   size_t shares = 1024 / (tiles * cohort.clients) + 1;
   if (shares > (deep + 7) / 8) shares = (deep + 7) / 8;
-  const size_t weights = size_t{c.out.channels} * inputs;
   if (shares > 1)
-    stream.clear(c.sums + cohort.first * weights, cohort.clients * weights * sizeof(int32_t));
+    stream.clear(c.sums, size_t{cohort.clients} * c.out.channels * inputs * sizeof(int32_t));
   launch(multiply_weights, Blocks{tiles, shares, cohort.clients}, kThreads, tiles_bytes<kColumns>(), stream,
          cohort, c, static_cast<uint32_t>(shares));
   if (x_gradient != nullptr) sign_convolution_input(cohort, c, adds, x_gradient, stream);

@@ -41,7 +41,7 @@ __global__ void __launch_bounds__(kThreads, kColumns == 64 ? 3 : 2)
   constexpr unsigned kOwnRows = kRows / kRowsAtOnce;
   constexpr unsigned kOwnColumns = kColumns / kRowsAtOnce;
   BITFED_SHARED(int8_t, shared);
-  const uint32_t client = cohort.first + blockIdx.z;
+  const uint32_t client = blockIdx.z;
   const uint32_t per_image = p.height * p.width;
   const uint32_t rows = cohort.images[client] * per_image;
   const uint32_t first_row = blockIdx.x * kRows;
@@ -159,9 +159,9 @@ struct TapOrder {
   uint8_t tap[kMaxTaps];
 };
 
-__global__ void transpose_weights(Cohort cohort, SignConvolution c, const TapOrder order) {
+__global__ void transpose_weights(SignConvolution c, const TapOrder order) {
   BITFED_SHARED(int8_t, tile);  // [channel][filter], 33 apart
-  const uint32_t client = cohort.first + blockIdx.z / order.taps;
+  const uint32_t client = blockIdx.z / order.taps;
   const uint32_t place = blockIdx.z % order.taps;
   const uint32_t filters = c.out.channels;
   const uint32_t channels = c.in.channels;
@@ -184,7 +184,7 @@ __global__ void transpose_weights(Cohort cohort, SignConvolution c, const TapOrd
 }
 
 __global__ void fill_pixels(Cohort cohort, const PixelProduct p) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const size_t at = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const uint32_t channels = p.to.channels;
   if (at >= size_t{cohort.images[client]} * p.height * p.width * channels) return;
@@ -312,7 +312,7 @@ void sign_convolution_input(const Cohort& cohort, const SignConvolution& c, bool
   launch(
       transpose_weights,
       Blocks{(c.out.channels + 31) / 32, (c.in.channels + 31) / 32, size_t{cohort.clients} * c.kernel.taps()},
-      256, 32 * 33, stream, cohort, c, tap_order(c.kernel));
+      256, 32 * 33, stream, c, tap_order(c.kernel));
   multiply_phases(cohort, c, adds, x_gradient, stream);
 }
 

@@ -78,7 +78,7 @@ BITFED_FORMULA float deviation_of(const float* x, size_t count, float mean, floa
 }
 
 __global__ void signs_of(Cohort cohort, Signs s) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const uint32_t image = blockIdx.x;
   const uint32_t images = s.running ? cohort.images[client] : 1;
   if (image >= cohort.images[client]) return;
@@ -126,7 +126,7 @@ __global__ void signs_of(Cohort cohort, Signs s) {
 
 __global__ void signs_back(Cohort cohort, Signs s, const float* gradients, const float* other,
                            float* x_gradients) {
-  const uint32_t client = cohort.first + blockIdx.y;
+  const uint32_t client = blockIdx.y;
   const uint32_t image = blockIdx.x;
   const uint32_t images = s.running ? cohort.images[client] : 1;
   if (image >= cohort.images[client]) return;
