@@ -8,7 +8,8 @@
 namespace bitfed {
 
 std::vector<CohortUpload> ClientHalf::train_cohort(const State& broadcast,
-                                                   std::span<const CohortClient> clients) const {
+                                                   std::span<const CohortClient> clients,
+                                                   ThreadPool* /*pool*/) const {
   std::vector<CohortUpload> uploads(clients.size());
   for (size_t i = 0; i < clients.size(); ++i) {
     try {

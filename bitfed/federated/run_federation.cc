@@ -63,6 +63,7 @@ void add_ranks(const std::vector<std::string>& rank_hosts, RunSummary* summary) 
 RunSummary run_federation(const Experiment& experiment, Transport& transport, RoundStore& store,
                           const RunHooks& hooks) {
   const std::unique_ptr<ServerHalf> server = experiment.method->make_server();
+  server->use(hooks.pool);
   OwnModels own(experiment, transport, hooks.pool);
   const auto evaluate = [&](const Model& model) {
     Evaluation evaluation = hooks.evaluate_elsewhere
