@@ -32,6 +32,7 @@ std::vector<uint8_t> der_of(const Object& object, int (*write)(const Object*, un
 }
 
 std::string pem_of(const char* kind, const std::vector<uint8_t>& der) {
+  if (der.empty()) return "";
   return bitfed::to_pem([&](BIO* memory) {
     return PEM_write_bio(memory, kind, "", der.data(), static_cast<long>(der.size())) > 0 ? 1 : 0;
   });
