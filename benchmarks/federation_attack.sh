@@ -40,7 +40,7 @@ federate() {
   until grep -q 'page on port' $name.err; do sleep 0.1; done
   local port=$(grep -o 'listening on port [0-9]*' $name.err | grep -o '[0-9]*$')
   local http=$(grep -o 'page on port [0-9]*' $name.err | grep -o '[0-9]*$')
-  "$build/benchmarks/federation_load" 127.0.0.1:$port 180 "$update" certs >$name.load 2>&1 &
+  "$build/benchmarks/federation_load" 127.0.0.1:$port 0 180 "$update" certs >$name.load 2>&1 &
   local load=$!
   pids+=($load)
   if [ $attackers -gt 0 ]; then

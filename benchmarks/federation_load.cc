@@ -1,6 +1,6 @@
-// A federation's worth of devices in one process, for the server's sake: connects as so many clients, and
-// answers every round with the update that it was given, which one real client made. No training, no state.
-//   federation_load HOST:PORT CLIENTS UPDATE.safetensors [CERTS]
+// Many devices in one process, for the server's sake: connects as clients FIRST to END - 1, and answers every
+// round with the update that it was given, which one real client made. No training, no state.
+//   federation_load HOST:PORT FIRST END UPDATE.safetensors [CERTS]
 // CERTS is a folder of `bitfed certs`: over mutual TLS, each device with a certificate of its own. Without it
 // plaintext, so loopback.
 
@@ -126,35 +126,36 @@ class Device : public grpc::ClientBidiReactor<FromClient, FromServer> {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4 && argc != 5) {
-    fmt::print(stderr, "usage: federation_load HOST:PORT CLIENTS UPDATE.safetensors [CERTS]\n");
+  if (argc != 5 && argc != 6) {
+    fmt::print(stderr, "usage: federation_load HOST:PORT FIRST END UPDATE.safetensors [CERTS]\n");
     return 2;
   }
-  const auto clients = static_cast<uint32_t>(std::stoul(argv[2]));
+  const auto first = static_cast<uint32_t>(std::stoul(argv[2]));
+  const uint32_t clients = static_cast<uint32_t>(std::stoul(argv[3])) - first;
   Load load;
-  load.update = bitfed::read_file(argv[3]);
+  load.update = bitfed::read_file(argv[4]);
   load.sha256 = bitfed::sha256_hex(load.update);
   std::vector<bitfed::ClientTrust> trusts(clients);
-  for (uint32_t number = 0; number < clients; ++number) {
-    if (argc == 5) {
-      trusts[number] = bitfed::load_certificate(argv[4], number);
+  for (uint32_t i = 0; i < clients; ++i) {
+    if (argc == 6) {
+      trusts[i] = bitfed::load_certificate(argv[5], first + i);
     } else {
-      trusts[number].plaintext = true;
+      trusts[i].plaintext = true;
     }
   }
   fmt::print("connecting\n");
   std::fflush(stdout);
   std::vector<std::unique_ptr<bitfed::v1::Federation::Stub>> stubs;
   std::vector<std::unique_ptr<Device>> devices;
-  for (uint32_t number = 0; number < clients; ++number) {
+  for (uint32_t i = 0; i < clients; ++i) {
     // One process must not be slower than thousands of devices would be, each with a processor of its own.
-    while (number - load.welcome > kMostAtOnce && load.failed == 0)
+    while (i - load.welcome > kMostAtOnce && load.failed == 0)
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection each, as devices have
     stubs.push_back(bitfed::v1::Federation::NewStub(
-        grpc::CreateCustomChannel(argv[1], bitfed::client_credentials(trusts[number]), arguments)));
-    devices.push_back(std::make_unique<Device>(*stubs.back(), load, number));
+        grpc::CreateCustomChannel(argv[1], bitfed::client_credentials(trusts[i]), arguments)));
+    devices.push_back(std::make_unique<Device>(*stubs.back(), load, first + i));
   }
   while (load.over < clients) {
     fmt::print(stderr, "{} welcome, {} updates accepted, {} over\n", load.welcome.load(),

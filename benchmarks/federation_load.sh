@@ -1,13 +1,15 @@
 #!/bin/bash
 # So many devices at one server, and a FedTMOS round with all of them: federation_load.sh BUILD_DIR [CLIENTS] [tls]
-# Prints how long it took and the server's memory before and after; the devices are federation_load, without training.
+# Prints how long it took and the server's memory before and after; the devices are federation_load, without training, a
+# process for every thousand.
 set -euo pipefail
 build=$(realpath "$1")
 clients=${2:-5000}
 tls=${3:-}
 ulimit -n $((3 * clients + 1000)) 2>/dev/null || ulimit -n "$(ulimit -Hn)"
 work=$(mktemp -d)
-trap 'kill $server 2>/dev/null || true; rm -rf "$work"' EXIT
+trap 'kill $server "${loads[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
+loads=()
 cd "$work"
 cat >load.toml <<TOML
 name = "load"
@@ -36,20 +38,23 @@ server=$!
 until port=$(grep -o 'listening on port [0-9]*' err | grep -o '[0-9]*$'); do sleep 0.1; done
 rss() { awk '/VmRSS/ {print $2}' /proc/$server/status; }
 before=$(rss)
-"$build/benchmarks/federation_load" 127.0.0.1:$port "$clients" made/checkpoint/round-00001/client-00000.safetensors \
-  "${certs[@]}" >load.out &
-load=$!
+for ((first = 0; first < clients; first += 1000)); do
+  end=$((first + 1000 < clients ? first + 1000 : clients))
+  "$build/benchmarks/federation_load" 127.0.0.1:$port $first $end \
+    made/checkpoint/round-00001/client-00000.safetensors "${certs[@]}" >load-$first.out 2>load-$first.err &
+  loads+=($!)
+done
 highest=$before
 begun=
-while kill -0 $load 2>/dev/null; do
+while kill -0 "${loads[@]}" 2>/dev/null; do
   now=$(rss 2>/dev/null || true)
   [ "${now:-0}" -le "$highest" ] || highest=$now
-  [ -n "$begun" ] || ! grep -q connecting load.out || begun=$(date +%s.%N)
+  [ -n "$begun" ] || ! grep -qs connecting load-*.out || begun=$(date +%s.%N)
   sleep 0.2
 done
-wait $load
+for load in "${loads[@]}"; do wait $load || tail -n 3 load-*.err; done
 wait $server
-cat load.out
+grep -h accepted load-*.out
 python3 - "$before" "$highest" "$clients" "$begun" <<'PYTHON'
 import datetime, json, sys
 before, highest, clients = map(int, sys.argv[1:4])

@@ -374,6 +374,11 @@ def main():
     save("clauses", "literals", bytes([9, 0]) + bytes(i * 7 % 256 for i in range(200)))
     for name, data in sessions().items():
         save("session", name, data)
+    # The honest request, and one with an edit of each kind; see renewal_fuzz.cc.
+    save("renewal", "honest", b"\1")
+    save("renewal", "text", b"\0-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n")
+    for kind in range(8):
+        save("renewal", f"edit-{kind}", bytes([1, kind, 40, 0, 2]))
     for name, data in rank_messages().items():
         save("rank_messages", name, data)
 

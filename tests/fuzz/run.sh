@@ -7,7 +7,7 @@ target=${1:?usage: run.sh TARGET|all [RUNS]}
 runs=${2:-100000}
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$source/build/fuzz
-[ "$target" = all ] && target="gzip idx mat csv tar npy npz image leaf safetensors clauses model tsetlin_messages mlp_messages network_messages rank_messages secure_messages session"
+[ "$target" = all ] && target="gzip idx mat csv tar npy npz image leaf safetensors clauses model tsetlin_messages mlp_messages network_messages rank_messages secure_messages session renewal"
 
 cd "$source"
 cmake --preset fuzz >/dev/null
@@ -17,8 +17,8 @@ for name in $target; do
     echo "== secure_messages: skipped, built without BITFED_SECURE"
     continue
   fi
-  if [ "$name" = session ] && grep -q 'BITFED_RPC:BOOL=OFF' "$build/CMakeCache.txt"; then
-    echo "== session: skipped, built without BITFED_RPC"
+  if { [ "$name" = session ] || [ "$name" = renewal ]; } && grep -q 'BITFED_RPC:BOOL=OFF' "$build/CMakeCache.txt"; then
+    echo "== $name: skipped, built without BITFED_RPC"
     continue
   fi
   cmake --build --preset fuzz --target "${name}_fuzz" >/dev/null

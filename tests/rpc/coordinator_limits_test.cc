@@ -141,6 +141,24 @@ TEST_F(CoordinatorTest, AFloodIsCutOff) {
   stop_ = true;
 }
 
+// What a client asks of an operator's service counts as its messages, there and in its session.
+TEST_F(CoordinatorTest, AskingAsAnOperatorIsAFlood) {
+  options_.allowance = {.max = 10, .per_second = 1};
+  start();
+  FakePeer loud, quiet;
+  connect(loud, "ann", 0);
+  connect(quiet, "ben", 1);
+  for (int i = 0; i < 7; ++i) EXPECT_TRUE(coordinator_->asked_as_operator("ann", "address", "refused"));
+  EXPECT_FALSE(coordinator_->asked_as_operator("ann", "address", "refused"));
+  EXPECT_EQ(std::count(faults_.begin(), faults_.end(), "refused"), 7);
+  EXPECT_EQ(coordinator_->status().counts.at("flood"), 1u);
+  coordinator_->received(loud, offer(7, "x"));
+  EXPECT_EQ(loud.ending(), Ending::kBusy);
+  EXPECT_EQ(verdict(quiet, offer(7, "x")).kind(), Verdict::DISCARDED);
+  pass(1);
+  EXPECT_TRUE(coordinator_->asked_as_operator("ann", "address", "refused"));
+}
+
 // Messages that the server asked for cost nothing: the allowance lasts for any number of rounds.
 TEST_F(CoordinatorTest, WorkIsNoFlood) {
   options_.allowance = {.max = 4, .per_second = 0};

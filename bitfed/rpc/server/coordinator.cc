@@ -159,6 +159,19 @@ void Coordinator::refused(const std::string& name, const std::string& address, c
   }
 }
 
+bool Coordinator::asked_as_operator(const std::string& name, const std::string& address,
+                                    const std::string& text) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!allowance_of(name).take(options_.now())) {
+      ++counts_["flood"];
+      return false;
+    }
+  }
+  refused(name, address, text);
+  return true;
+}
+
 void Coordinator::handshake_failed(const std::string& text) {
   const std::lock_guard lock(mutex_);
   try {

@@ -135,6 +135,8 @@ class Coordinator : public Transport {
               std::optional<uint32_t> part = std::nullopt);
   // A connection was refused for its certificate. `name` is empty where the certificate has none.
   void refused(const std::string& name, const std::string& address, const std::string& text);
+  // A client has asked for what only an operator may; it counts as a message. False: it has none left.
+  bool asked_as_operator(const std::string& name, const std::string& address, const std::string& text);
   // One did not get so far: no certificate, a foreign or expired one, noise.
   void handshake_failed(const std::string& text);
   void received(Peer& peer, const v1::FromClient& message);

@@ -222,11 +222,15 @@ class OperatorService : public v1::Operator::CallbackService {
     if (check_ == nullptr)
       return {grpc::StatusCode::PERMISSION_DENIED, "operators need TLS; without it, use the local socket"};
     const CertificateCheck::Answer identity = check_->check(certificate_of(context));
-    if (identity.standing != Standing::kWelcome || !identity.is_operator) {
-      const std::string text =
-          identity.standing != Standing::kWelcome ? identity.text : "expected an operator's certificate";
-      coordinator_.refused(identity.name, context.peer(), text);
-      return {grpc::StatusCode::PERMISSION_DENIED, text};
+    if (identity.standing != Standing::kWelcome) {
+      coordinator_.refused(identity.name, context.peer(), identity.text);
+      return {grpc::StatusCode::PERMISSION_DENIED, identity.text};
+    }
+    if (!identity.is_operator) {
+      const std::string text = "expected an operator's certificate";
+      if (!coordinator_.asked_as_operator(identity.name, context.peer(), text))
+        return status_of(Ending::kBusy, "too many messages: come back later");
+      return status_of(Ending::kRefused, text);
     }
     listener_.authenticated(context.peer());
     if (line.size() > kMaxLine || line.find_first_of("\r\n") != std::string::npos)
