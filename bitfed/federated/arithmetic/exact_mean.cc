@@ -35,9 +35,8 @@ void ExactMean::add(std::span<const float> values, uint32_t weight) {
   // integers.
   for (size_t i = 0; i < values.size(); ++i) {
     const double whole = std::rint(static_cast<double>(values[i]) * kOne);
-    const Sum sum =
-        std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) : static_cast<Sum>(whole);
-    sums_[i] += sum * weight;
+    sums_[i] += std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) * weight
+                                          : static_cast<Sum>(whole) * weight;
   }
 }
 
