@@ -93,12 +93,13 @@ def main():
     parser.add_argument("--data", default=os.environ.get("BITFED_DATA", "data"))
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--simulators", default="bitfed,pfl,flwr")
     arguments = parser.parse_args()
     print(f"{cpu_name()}, {arguments.cores} core(s)\n\n| | | seconds per round | times | peak memory |\n|---|---|---|---|---|")
     for setup in arguments.setups or RECIPES:
         rounds = arguments.rounds or ROUNDS[setup]
         ours = None
-        for name in ("bitfed", "pfl", "flwr"):
+        for name in arguments.simulators.split(","):
             measured = (measure_ours(arguments.program, setup, rounds, arguments.data, arguments.cores) if name == "bitfed"
                         else measure_other(name, setup, rounds, arguments.data, arguments.cores))
             mean = sum(measured[0]) / len(measured[0])

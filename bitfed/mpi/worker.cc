@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kProgressSeconds = 0.5;
 constexpr size_t kFullMessage = 256 << 10;  // bytes of results that do not wait for more
-constexpr double kResultSeconds = 0.02;     // that results wait for more
+constexpr double kResultSeconds = 0.2;      // that results wait for more
 
 // What the uploads of this worker's clients add up to. Threads add at the same time, each with a server half
 // of its own.

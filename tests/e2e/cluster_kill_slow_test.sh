@@ -34,7 +34,7 @@ for method in $all_methods; do
   echo "$method: $expected"
 done
 
-sed 's/^rounds = 6/rounds = 1500/' people.toml >long.toml
+sed 's/^rounds = 6/rounds = 300/; s/^epochs = .*/epochs = 200/' people.toml >long.toml
 sed 's/^rounds = 4/rounds = 60/' fedtm.toml >steps.toml
 sed 's/^rounds = 2/rounds = 12/' network.toml >network-long.toml
 for recipe in long steps network-long; do

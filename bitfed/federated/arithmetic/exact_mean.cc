@@ -40,9 +40,8 @@ void ExactMean::add(std::span<const float> values, uint32_t weight, ThreadPool* 
   for_ranges(pool, values.size(), kGrain, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
       const double whole = std::rint(static_cast<double>(values[i]) * kOne);
-      const Sum sum =
-          std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) : static_cast<Sum>(whole);
-      sums_[i] += sum * weight;
+      sums_[i] += std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) * weight
+                                            : static_cast<Sum>(whole) * weight;
     }
   });
 }

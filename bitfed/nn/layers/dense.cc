@@ -16,7 +16,9 @@ Dense::Dense(size_t batch, const ImageShape& input, size_t units, const std::str
       weights_(name + ".weights", input.image_floats(), units, false,
                {input.channels, input.used_channels()}),
       bias_(name + ".bias", 1, units),
-      transposed_(padded(units), kPanelColumns) {
+      by_unit_(padded(units) * padded(batch)),
+      by_input_(kPanelColumns * padded(batch)),
+      by_image_(kPanelColumns * padded(batch)) {
   assert(input.border == 0);
   for (size_t image = 0; image < batch; ++image) rows_.push_back(static_cast<uint32_t>(image * inputs_));
 }
@@ -68,11 +70,17 @@ void Dense::backward(const Images& input, size_t images, Images* input_gradient)
   if (has_bias_ == Bias::kLearned) bias_gradient(images);
   if (input_gradient == nullptr) return;
   assert(inputs_ % kLanes == 0);
+  // Transposed, since so the weights are read in their order: a panel of inputs at a time, a column per
+  // image.
+  const size_t columns = padded(images);
+  kernels.transpose(output_gradient().data(), images, stride, by_unit_.data(), columns);
   for_each_panel(inputs_, [&](const Panel& panel) {
-    kernels.transpose(weights_.values.row(panel.first), panel.width, stride, transposed_.values.data(),
-                      panel.width);
-    kernels.multiply({output_gradient().data(), stride, 1, transposed_.values.data(), panel.width,
-                      input_gradient->data() + panel.first, inputs_, images, panel.width, units_});
+    kernels.multiply({weights_.values.row(panel.first), stride, 1, by_unit_.data(), columns, by_input_.data(),
+                      columns, panel.width, columns, units_});
+    kernels.transpose(by_input_.data(), panel.width, columns, by_image_.data(), panel.width);
+    for (size_t image = 0; image < images; ++image)
+      std::copy_n(by_image_.data() + image * panel.width, panel.width,
+                  input_gradient->data() + image * inputs_ + panel.first);
   });
 }
 

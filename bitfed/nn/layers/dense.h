@@ -28,7 +28,8 @@ class Dense : public Layer {
   Bias has_bias_;
   Parameter weights_, bias_;
   std::vector<uint32_t> rows_;  // where each image's inputs begin
-  Matrix transposed_;           // a panel of the weights
+  Floats by_unit_;              // the output's gradient, transposed
+  Floats by_input_, by_image_;  // a panel of the input's gradient
 };
 
 }  // namespace bitfed

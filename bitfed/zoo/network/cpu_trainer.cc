@@ -10,7 +10,7 @@ namespace {
 class CpuTrainer : public Trainer {
  public:
   CpuTrainer(const TrainedNetwork& network, size_t clients, size_t batch)
-      : spec_(network.spec), diverged_(clients) {
+      : inputs_(input_table(network.spec)), diverged_(clients) {
     // The parameters are replaced before anything is trained.
     for (size_t i = 0; i < clients; ++i)
       networks_.push_back(make_trained_network(network, batch, RandomStream({.purpose = "replaced"})));
@@ -44,7 +44,7 @@ class CpuTrainer : public Trainer {
   void end_round(size_t client) override { networks_[client].fuse(); }
 
   void load(size_t client, size_t index, std::span<const uint8_t> pixels) override {
-    load_image(spec_, pixels, index, &networks_[client]);
+    load_image(inputs_, pixels, index, &networks_[client]);
   }
   void differentiate(std::span<const std::span<const uint16_t>> labels) override {
     assert(labels.size() == networks_.size());
@@ -56,7 +56,7 @@ class CpuTrainer : public Trainer {
   void descend(size_t client, const Descent& descent) override { networks_[client].descend(descent); }
 
  private:
-  NetworkSpec spec_;
+  std::vector<float> inputs_;              // of every value of a pixel
   mutable std::vector<Network> networks_;  // one per client; they hand out their parameters to be changed
   ParameterShapes shapes_;
   std::vector<uint8_t> diverged_;

@@ -203,13 +203,28 @@ Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& opti
   return build(spec, &options, batch, random);
 }
 
+std::vector<float> input_table(const NetworkSpec& spec) {
+  std::vector<float> inputs;
+  for (size_t c = 0; c < spec.channels; ++c) {
+    for (int pixel = 0; pixel < 256; ++pixel)
+      inputs.push_back(input_of(spec, static_cast<uint8_t>(pixel), c));
+  }
+  return inputs;
+}
+
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t index, Network* network) {
-  const size_t stride = network->input().shape().channels;
+  load_image(input_table(spec), pixels, index, network);
+}
+
+void load_image(std::span<const float> inputs, std::span<const uint8_t> pixels, size_t index,
+                Network* network) {
+  const ImageShape& shape = network->input().shape();
+  const size_t channels = inputs.size() / 256;
   const uint8_t* pixel = pixels.data();
-  for (size_t y = 0; y < spec.height; ++y) {
+  for (size_t y = 0; y < shape.height; ++y) {
     float* row = network->input().row(index, y);
-    for (size_t x = 0; x < spec.image_width; ++x, row += stride) {
-      for (size_t c = 0; c < spec.channels; ++c) row[c] = input_of(spec, *pixel++, c);
+    for (size_t x = 0; x < shape.width; ++x, row += shape.channels) {
+      for (size_t c = 0; c < channels; ++c) row[c] = inputs[256 * c + *pixel++];
     }
   }
 }

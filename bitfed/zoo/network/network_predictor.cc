@@ -43,6 +43,7 @@ class LayersPredictor : public Predictor {
   struct Trained {
     NetworkSpec spec;
     NetworkParameters parameters;
+    std::vector<float> inputs;  // see input_table
   };
 
   explicit LayersPredictor(std::shared_ptr<const Trained> trained)
@@ -58,7 +59,7 @@ class LayersPredictor : public Predictor {
   void predict_block(const Samples& samples, float* scores) override {
     const size_t bytes = shape().count();
     for (size_t i = 0; i < samples.count; ++i)
-      load_image(trained_->spec, {samples.pixels + i * bytes, bytes}, i, &network_);
+      load_image(trained_->inputs, {samples.pixels + i * bytes, bytes}, i, &network_);
     network_.predict(samples.count);
     for (size_t i = 0; i < samples.count; ++i)
       std::copy_n(network_.logits(i), class_count(), scores + i * class_count());
@@ -77,8 +78,8 @@ std::unique_ptr<Predictor> make_packed_predictor(const NetworkSpec& spec,
 
 std::unique_ptr<Predictor> make_layers_predictor(const NetworkSpec& spec,
                                                  const NetworkParameters& parameters) {
-  return std::make_unique<LayersPredictor>(
-      std::make_shared<const LayersPredictor::Trained>(LayersPredictor::Trained{spec, parameters}));
+  return std::make_unique<LayersPredictor>(std::make_shared<const LayersPredictor::Trained>(
+      LayersPredictor::Trained{spec, parameters, input_table(spec)}));
 }
 
 }  // namespace bitfed

@@ -5,6 +5,7 @@
 #include "bitfed/nn/packed/packed_real_layers.h"
 #include "bitfed/nn/packed/packed_sign_layers.h"
 #include "bitfed/nn/products/sign_bits.h"
+#include "bitfed/zoo/network/network_builder.h"
 
 namespace bitfed {
 namespace {
@@ -112,7 +113,7 @@ class Builder {
     convolution.height = record.in.height;
     convolution.width = record.in.width;
     convolution.channels = record.in.channels;
-    if (layers_.empty()) convolution.inputs = pixel_inputs();
+    if (layers_.empty()) convolution.inputs = input_table(spec_);
     const size_t weights = record.kernel.taps() * record.in.channels * record.out.channels;
     convolution.weights =
         record.sign_weights ? unpack_signs(reader_.signs(), weights, record.name) : reader_.reals();
@@ -129,16 +130,6 @@ class Builder {
     convolution.pools = convolution.activation != Activation::kNone && cursor->is_pool(2);
     if (convolution.pools) cursor->take();
     return convolution;
-  }
-
-  // The input for every value of a pixel: [channel][256].
-  std::vector<float> pixel_inputs() const {
-    std::vector<float> inputs;
-    for (size_t c = 0; c < spec_.channels; ++c) {
-      for (int pixel = 0; pixel < 256; ++pixel)
-        inputs.push_back(input_of(spec_, static_cast<uint8_t>(pixel), c));
-    }
-    return inputs;
   }
 
   // The signs, their convolution and its norm. `border`: about the signs, where another convolution has taken
