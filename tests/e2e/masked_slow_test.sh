@@ -20,6 +20,16 @@ TOML
 sed 's/^phase_seconds/secure_aggregation = true\n&/' network.toml >masked.toml
 sed -i '/^phase_seconds/d' network.toml
 
+# joining FOLDER NUMBER MOMENT: a client in the background that dies at that sync; sets client_pid.
+joining() {
+  (
+    export BITFED_DIE_AT_SYNC=$3 LD_PRELOAD=$BITFED_DIE_AT_SYNC_LIBRARY
+    exec "$program" join --server 127.0.0.1:$port --part $2 --id client-$2 --state $1-$2 --plaintext --give-up 60
+  ) >/dev/null 2>$1-$2.err &
+  client_pid=$!
+  started+=($client_pid)
+}
+
 # federate FOLDER RECIPE CLIENTS DYING MOMENT: that many clients, and that many more that die at their sync MOMENT.
 federate() {
   local folder=$1 recipe=$2 clients=$3 dying=$4 moment=$5 number
@@ -30,17 +40,18 @@ federate() {
   started+=($server_pid)
   for ((number = 0; number < clients + dying; ++number)); do
     if [ $number -ge $clients ]; then
-      (
-        export BITFED_DIE_AT_SYNC=$moment LD_PRELOAD=$BITFED_DIE_AT_SYNC_LIBRARY
-        exec "$program" join --server 127.0.0.1:$port --part $number --id client-$number --state $folder-$number \
-          --plaintext --quiet --give-up 60
-      ) >/dev/null 2>&1 &
-      client_pids[$number]=$!
-      started+=($!)
+      joining $folder $number $moment
     else
       join $folder $number --plaintext --quiet
     fi
   done
+  if [ $dying -gt 3 ]; then
+    # Too few are left of those that the round was begun with; the next one does not wait for the dead.
+    until [ "$(grep -c client-disconnected $folder/events.jsonl)" -ge $dying ]; do sleep 0.2; done
+    for ((number = clients; number < clients + dying; ++number)); do
+      "$program" admin --state $folder drop client-$number >/dev/null
+    done
+  fi
   finish $server_pid $folder
   sha=$(field $folder.json model_sha256)
 }
@@ -52,10 +63,27 @@ seven=$sha
 federate ten network 10 0 0
 ten=$sha
 
-# How many syncs a client makes before it is ready: those of joining. A client that dies before is not waited for.
 federate all masked 10 0 0
 [ "$sha" = "$ten" ] || fail "all: masks changed the model"
-first=3
+
+# The first sync after joining: one that a client which waits for work has not come to.
+port=$(free_port)
+"$program" serve masked.toml --state alone --listen 127.0.0.1:$port --plaintext --quiet --linger 5 >/dev/null 2>&1 &
+started+=($!)
+first=1
+while true; do
+  rm -rf alone-0
+  joining alone 0 $first
+  for ((tries = 0; tries < 50; ++tries)); do
+    kill -0 $client_pid 2>/dev/null || break
+    grep -q "client 0 of" alone-0.err 2>/dev/null && break
+    sleep 0.1
+  done
+  sleep 0.5
+  kill -0 $client_pid 2>/dev/null && break
+  first=$((first + 1))
+  [ $first -lt 40 ] || fail "a client never joins"
+done
 seen=
 for ((moment = first; moment < first + 8; ++moment)); do
   federate three-$moment masked 7 3 $moment

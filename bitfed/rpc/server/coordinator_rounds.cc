@@ -82,7 +82,7 @@ void Coordinator::run_round(uint32_t round, const Bytes& broadcast, const std::v
   }
   const auto begun_with = store_.chosen(round);
   const size_t chosen = begun_with ? begun_with->size() : clients.size();
-  const auto begin = options_.now();
+  auto begin = options_.now();
   std::unique_lock lock(mutex_);
   last_progress_ = options_.now();
   current_ = Round();
@@ -98,6 +98,7 @@ void Coordinator::run_round(uint32_t round, const Bytes& broadcast, const std::v
   }
   for (auto& [number, peer] : by_number_) hand_work(*peer, connections_.at(peer));
   const bool begun = !sum_ || agree_on_masks(lock);
+  if (sum_) begin = options_.now();  // the deadline is for updates
   judge_waiting_offers();
   while (begun) {
     check_failure();
