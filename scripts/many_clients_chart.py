@@ -17,7 +17,6 @@ FIELDS = ("dataset", "partition", "clients", "epochs", "method", "accuracy", "va
 PARTITIONS = {"iid": "IID", "dir0.1": "Dir(0.1)", "dir1": "Dir(1)", "s3": "3 labels"}
 DATASETS = {"mnist": ("MNIST", (75, 100)), "fashion-mnist": ("Fashion-MNIST", (50, 90))}
 METHODS = {"fedtm-bank": "#0072b2", "fedtmos": "#d55e00", "fedtmos-ensemble": "#666666", "fedtm-largest": "#009e73"}
-CLIENTS = (20, 50, 100, 500)
 EPOCHS = 5
 WIDTH, HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 210, 200, 60, 50, 60, 80
 
@@ -40,18 +39,18 @@ def collect(out):
         writer.writerows(sorted(rows))
 
 
-def panel(x0, y0, title, limits, series):
+def panel(x0, y0, title, limits, counts, series):
     def at(clients, accuracy):
-        x = x0 + 12 + (WIDTH - 24) * math.log(clients / CLIENTS[0]) / math.log(CLIENTS[-1] / CLIENTS[0])
+        x = x0 + 12 + (WIDTH - 24) * math.log(clients / counts[0]) / math.log(counts[-1] / counts[0])
         return x, y0 + HEIGHT * (limits[1] - accuracy) / (limits[1] - limits[0])
 
     parts = [f'<rect x="{x0}" y="{y0}" width="{WIDTH}" height="{HEIGHT}" fill="none" stroke="#999"/>',
              text(x0 + WIDTH / 2, y0 - 8, title, size=14)]
     for step in range(6):
         accuracy = limits[0] + (limits[1] - limits[0]) * step / 5
-        y = at(CLIENTS[0], accuracy)[1]
+        y = at(counts[0], accuracy)[1]
         parts += [f'<path d="M{x0} {y:.1f}h{WIDTH}" stroke="#ddd"/>', text(x0 - 6, y + 4, f"{accuracy:g} %", "end")]
-    for clients in CLIENTS:
+    for clients in counts:
         parts.append(text(at(clients, limits[0])[0], y0 + HEIGHT + 16, clients))
     for method, points in series.items():
         line = " ".join("{:.1f},{:.1f}".format(*at(*point)) for point in sorted(points))
@@ -69,11 +68,12 @@ def draw():
             if int(row["epochs"]) == EPOCHS:
                 series = found.setdefault((row["dataset"], row["partition"]), {})
                 series.setdefault(row["method"], []).append((int(row["clients"]), float(row["accuracy"])))
+    counts = sorted({clients for series in found.values() for points in series.values() for clients, _ in points})
     parts = []
     for line, (dataset, (name, limits)) in enumerate(DATASETS.items()):
         for column, (partition, label) in enumerate(PARTITIONS.items()):
             parts += panel(LEFT + column * (WIDTH + GAP_X), TOP + line * (HEIGHT + GAP_Y), f"{name}, {label}", limits,
-                           found.get((dataset, partition), {}))
+                           counts, found.get((dataset, partition), {}))
     width = LEFT + len(PARTITIONS) * (WIDTH + GAP_X) - GAP_X + 20
     height = TOP + len(DATASETS) * (HEIGHT + GAP_Y) + 20
     parts.append(text(width / 2, height - 46, "clients"))
