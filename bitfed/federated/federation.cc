@@ -35,12 +35,21 @@ struct CheckpointNote {
   }
 };
 
+CheckpointNote note_of(const State& state) {
+  return read_fields<CheckpointNote>(parse_json(state.text("checkpoint"), state.source()),
+                                     state.source() + ": checkpoint");
+}
+
 constexpr uint32_t kMaxAttempts = 10;  // cohorts of one round
 
 // In a checkpoint: the server's state after the round that was best so far.
 constexpr const char* kSelected = "selected_server";
 
 }  // namespace
+
+uint32_t checkpoint_round(const State& checkpoint) {
+  return note_of(checkpoint).round;
+}
 
 std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count,
                                      uint32_t attempt) {
@@ -84,6 +93,9 @@ std::vector<uint32_t> Federation::choose(uint32_t round) {
   const uint32_t count = round > 0 ? std::min(options_.clients_per_round, there) : there;
   std::vector<uint32_t> clients = sample_clients(options_.seed, round, there, count, store_.attempts(round));
   for (uint32_t& client : clients) client = present[client];
+  std::erase_if(clients, [&](uint32_t client) {
+    return std::binary_search(options_.without.begin(), options_.without.end(), client);
+  });
   store_.begin_round(round, clients);
   return clients;
 }
@@ -233,8 +245,7 @@ uint32_t Federation::restore() {
   const std::optional<State> saved = store_.load();
   if (!saved) return 0;
   const State& state = *saved;
-  const auto note = read_fields<CheckpointNote>(parse_json(state.text("checkpoint"), state.source()),
-                                                state.source() + ": checkpoint");
+  const CheckpointNote note = note_of(state);
   totals_ = note.totals;
   server_.restore(state);
   transport_.restore(note.round, note.client_states);

@@ -22,6 +22,8 @@ struct FederationOptions {
   uint32_t rounds = 1;
   uint32_t clients = 1;
   uint32_t clients_per_round = 1;
+  std::vector<uint32_t>
+      without;                  // clients that take part in no round, ascending; drawn ones are not replaced
   std::filesystem::path reuse;  // another run's checkpoint folder to take uploads from; empty: none
   // What every upload depends on besides round, client and broadcast: recipe, seed, data.
   std::string depends_on;
@@ -110,6 +112,9 @@ class Federation {
   std::unique_ptr<Model> model_;
   Stopwatch since_save_;
 };
+
+// The round after which a checkpoint was saved; 0: that of the preparation.
+uint32_t checkpoint_round(const State& checkpoint);
 
 // The clients of a round: `count` of `clients`, ascending, drawn without replacement; others for each
 // attempt.

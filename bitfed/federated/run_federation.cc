@@ -16,6 +16,7 @@ FederationOptions options_of(const Experiment& experiment, const RunHooks& hooks
   options.rounds = experiment.rounds;
   options.clients = experiment.clients;
   options.clients_per_round = experiment.clients_per_round;
+  options.without = experiment.without;
   if (!hooks.reuse.empty()) options.reuse = hooks.reuse / "checkpoint";
   options.depends_on = experiment.depends_on;
   options.stop = hooks.stop;

@@ -223,6 +223,24 @@ int64_t expected_value(uint64_t seed, uint32_t rounds, uint32_t clients, uint32_
   return value;
 }
 
+// Those who are left out are asked in no round, the preparation included; the others are drawn as before.
+TEST_F(FederationTest, WithoutSomeClients) {
+  prepares_ = true;
+  options_.clients_per_round = 3;
+  options_.without = {1, 3};
+  int64_t value = 1;
+  for (uint32_t round = 0; round <= 3; ++round) {
+    int64_t next = 3 * value;
+    for (const uint32_t client : sample_clients(4, round, 5, round == 0 ? 5 : 3))
+      next += client == 1 || client == 3 ? 0 : value % 1000 * (client + 2) + round;
+    value = next;
+  }
+  const Outcome outcome = live();
+  EXPECT_EQ(outcome.value, value);
+  EXPECT_THAT(outcome.asked.at(0), ElementsAre(0, 2, 4));
+  EXPECT_EQ(checkpoint_round(*FolderStore(checkpoint_).load()), 3u);
+}
+
 TEST_F(FederationTest, EndsWithTheModelThatWasBestOnValidation) {
   const int64_t second = expected_value(4, 2, 5, 2, false);
   best_ = static_cast<double>(second);
