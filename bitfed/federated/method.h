@@ -12,6 +12,7 @@
 #include "bitfed/base/config.h"
 #include "bitfed/base/hash/random.h"
 #include "bitfed/data/dataset.h"
+#include "bitfed/federated/privacy/summed_update.h"
 #include "bitfed/model/model.h"
 #include "bitfed/model/state.h"
 
@@ -61,6 +62,10 @@ class ClientHalf {
 
   // The client's own model that `kept` holds; nullptr where the method has no such models.
   virtual std::unique_ptr<Model> personal_model(const State& /*kept*/) const { return nullptr; }
+
+  // Of a method whose server half takes means: what an upload adds to the sum over clients, given what it was
+  // trained from.
+  virtual ClientUpdate update_of(const State& broadcast, const State& upload) const;
 };
 
 // The half that runs at the server. Uploads arrive one at a time and in any order; the result must not
@@ -75,6 +80,12 @@ class ServerHalf {
   virtual State broadcast(uint32_t round) const = 0;
   virtual void accept(uint32_t client, const State& upload) = 0;
   virtual void finish_round(uint32_t round) = 0;
+
+  // For a method whose server needs no more than the mean of its clients' updates: what the clients of the
+  // coming round add to it. Empty: it needs each upload by itself.
+  virtual std::optional<SumParts> sum_parts() const { return std::nullopt; }
+  // Instead of accept(): all clients of the round at once.
+  virtual void accept_mean(const UpdateMean& mean);
 
   // The model after the last finished round of training.
   virtual std::unique_ptr<Model> model() const = 0;
@@ -110,6 +121,7 @@ struct MethodContext {
   const Dataset& prototype;
   uint64_t seed = 0;
   const Trainers* trainers = nullptr;  // of the device that clients train networks on; null: the CPU's
+  uint32_t clients = 0;                // the most that one round can have; 0: not known
 };
 
 struct MethodEntry {

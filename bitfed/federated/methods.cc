@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <cassert>
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/names.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/methods/methods.h"
+#include "bitfed/federated/privacy/private_method.h"
 
 namespace bitfed {
 
@@ -18,6 +20,15 @@ std::vector<CohortUpload> ClientHalf::train_cohort(const State& broadcast,
     }
   }
   return uploads;
+}
+
+ClientUpdate ClientHalf::update_of(const State& /*broadcast*/, const State& /*upload*/) const {
+  assert(!"the method takes no means");
+  return {};
+}
+
+void ServerHalf::accept_mean(const UpdateMean& /*mean*/) {
+  assert(!"the method takes no means");
 }
 
 const std::vector<MethodEntry>& methods() {
@@ -53,7 +64,7 @@ std::unique_ptr<Method> make_method(const MethodContext& context) {
   const std::string name = section.text("name", methods().front().name);
   std::vector<std::string> names;
   for (const MethodEntry& entry : methods()) {
-    if (entry.name == name) return entry.make(context);
+    if (entry.name == name) return with_privacy(context, entry.make(context));
     names.push_back(entry.name);
   }
   throw input_error("{}: no method is called '{}'{}", section.where("name"), name, suggestion(name, names));

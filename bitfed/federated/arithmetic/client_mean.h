@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,9 @@ class ClientMean {
   // ExactMean::fits; `samples` is at least 1. An input_error leaves the object unchanged.
   void add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start);
 
+  // Instead: the mean of all clients of the round, which was made elsewhere.
+  void set(TensorValues mean, uint64_t samples, size_t clients);
+
   size_t clients() const { return clients_; }
   uint64_t samples() const { return samples_; }
   // The result of at least one client; resets the object.
@@ -67,6 +71,7 @@ class ClientMean {
   std::vector<bool> learned_;
   std::vector<ExactMean> means_;
   std::map<uint32_t, TensorValues> all_;
+  std::optional<TensorValues> given_;
   std::vector<double> norms_;       // of the updates, in the order of arrival
   std::vector<double> last_norms_;  // of the last take(), sorted
   size_t clients_ = 0;

@@ -10,6 +10,7 @@
 #include "bitfed/federated/arithmetic/client_mean.h"
 #include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/network/rate_schedule.h"
+#include "bitfed/federated/privacy/privacy_recipe.h"
 
 namespace bitfed {
 namespace {
@@ -27,6 +28,7 @@ struct Recipe {
   Combining combining;
   uint32_t rounds = kDefaultRounds;
   uint64_t seed = 0;
+  bool summed = false;  // updates are summed before the server half sees them
 };
 
 // Read only where they are given: earlier runs were recorded without them. To a method with a descent of its
@@ -51,6 +53,7 @@ Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
   if (client.choice("augment", "none", augmentations) == "crop-flip")
     recipe.augmentation = Augmentation::kCropFlip;
   recipe.combining = read_combining(context.recipe);
+  recipe.summed = read_privacy(context.recipe, context.clients).grid.has_value();
   return recipe;
 }
 
@@ -87,6 +90,22 @@ NetworkParameters read_plain_upload(const NetworkMethod& method, const Parameter
   }
   expect_tensors(upload, tensors);
   return parameters;
+}
+
+// What the clients of a round add to a sum: the change of every parameter that they send.
+SumParts sum_parts_of(const NetworkMethod& method, const ParameterShapes& shapes) {
+  SumParts parts;
+  for (const ParameterShape& shape : shapes) {
+    if (method.sends && !method.sends(shape)) continue;
+    parts.push_back({shape.statistic ? SumKind::kPrecise : SumKind::kChange, shape.count()});
+  }
+  return parts;
+}
+
+NetworkParameters read_any_upload(const NetworkMethod& method, const ParameterShapes& shapes,
+                                  const NetworkParameters& broadcast, const State& upload) {
+  return method.read_upload ? method.read_upload(shapes, broadcast, upload)
+                            : read_plain_upload(method, shapes, broadcast, upload);
 }
 
 Error diverged(float rate) {
@@ -205,7 +224,23 @@ class ClientAtWork {
 class Client : public ClientHalf {
  public:
   Client(const NetworkMethod& method, const Recipe& recipe, const Trainers& trainers)
-      : method_(method), recipe_(recipe), trainers_(trainers) {}
+      : method_(method), recipe_(recipe), trainers_(trainers) {
+    if (!recipe.summed) return;
+    Network network = make_trained_network(method.network, 1, RandomStream({.purpose = "replaced"}));
+    shapes_ = shapes_of(network);
+  }
+
+  ClientUpdate update_of(const State& broadcast, const State& upload) const override {
+    const NetworkParameters before = read_parameters(shapes_, broadcast);
+    const NetworkParameters after = read_any_upload(method_, shapes_, before, upload);
+    ClientUpdate update{sum_parts_of(method_, shapes_), {}, upload.scalar<uint32_t>("samples")};
+    for (size_t p = 0; p < shapes_.size(); ++p) {
+      if (method_.sends && !method_.sends(shapes_[p])) continue;
+      for (size_t i = 0; i < after[p].size(); ++i)
+        update.values.push_back(static_cast<double>(after[p][i]) - before[p][i]);
+    }
+    return update;
+  }
 
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
     const CohortClient client{samples, context};
@@ -280,6 +315,7 @@ class Client : public ClientHalf {
   NetworkMethod method_;
   Recipe recipe_;
   Trainers trainers_;
+  ParameterShapes shapes_;  // only where updates are summed
 };
 
 // Of each parameter, whether it is learned.
@@ -305,13 +341,29 @@ class Server : public ServerHalf {
     const auto samples = upload.scalar<uint32_t>("samples");
     if (samples == 0)
       throw input_error("{}: tensor 'samples': found 0, expected at least 1", upload.source());
-    NetworkParameters parameters = method_.read_upload ? method_.read_upload(shapes_, global_, upload)
-                                                       : read_plain_upload(method_, shapes_, global_, upload);
+    NetworkParameters parameters = read_any_upload(method_, shapes_, global_, upload);
     for (const std::vector<float>& numbers : parameters) {
       if (!ExactMean::fits(numbers))
         throw input_error("{}: found a parameter beyond ±{}", upload.source(), ExactMean::kLargest);
     }
     mean_.add(client, std::move(parameters), samples, global_);
+  }
+
+  std::optional<SumParts> sum_parts() const override { return sum_parts_of(method_, shapes_); }
+
+  void accept_mean(const UpdateMean& mean) override {
+    NetworkParameters parameters = global_;
+    const double* change = mean.values.data();
+    for (size_t p = 0; p < shapes_.size(); ++p) {
+      if (method_.sends && !method_.sends(shapes_[p])) continue;
+      // Rounding may make a variance of 0 negative.
+      const bool variance = shapes_[p].name.ends_with(".variance");
+      for (float& value : parameters[p]) {
+        value = static_cast<float>(value + *change++);
+        if (variance) value = std::max(value, 0.0f);
+      }
+    }
+    mean_.set(std::move(parameters), mean.weight, mean.clients);
   }
 
   void finish_round(uint32_t /*round*/) override {

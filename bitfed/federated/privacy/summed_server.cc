@@ -1,0 +1,71 @@
+#include "bitfed/federated/privacy/summed_server.h"
+
+#include <cassert>
+
+#include "bitfed/base/error.h"
+
+namespace bitfed {
+namespace {
+
+class SummedServer : public ServerHalf {
+ public:
+  SummedServer(const PrivacyRecipe& privacy, std::unique_ptr<ServerHalf> method)
+      : privacy_(privacy), method_(std::move(method)) {}
+
+  bool needs_preparation() const override { return method_->needs_preparation(); }
+  State broadcast(uint32_t round) const override { return method_->broadcast(round); }
+
+  void accept(uint32_t /*client*/, const State& upload) override {
+    const ModularVector update = read_sum_message(upload);
+    const SumParts parts = *method_->sum_parts();
+    std::vector<ModularField> fields = privacy_.grid->fields(parts);
+    if (update.fields != fields) {
+      throw input_error("{}: tensor 'fields': found {} elements in {} fields, expected {} in {}",
+                        upload.source(), elements_of(update.fields), update.fields.size(),
+                        elements_of(fields), fields.size());
+    }
+    // What is masked looks like anything.
+    if (!privacy_.secure_aggregation) check_on_grid(*privacy_.grid, parts, update, upload.source());
+    if (clients_ == 0) sum_ = ModularVector::zero(std::move(fields));
+    sum_.add(update);
+    ++clients_;
+  }
+
+  // The one place where the sum is at hand before the method uses it.
+  void finish_round(uint32_t round) override {
+    if (clients_ > 0) {
+      method_->accept_mean(from_grid(*privacy_.grid, *method_->sum_parts(), sum_, clients_));
+      sum_ = {};
+      clients_ = 0;
+    }
+    method_->finish_round(round);
+  }
+
+  std::unique_ptr<Model> model() const override { return method_->model(); }
+  State save() const override { return method_->save(); }
+  void restore(const State& saved) override { method_->restore(saved); }
+
+  std::vector<std::string> notes() const override {
+    std::vector<std::string> notes = method_->notes();
+    notes.push_back(fmt::format("updates were rounded to multiples of 2^-{} before they were summed",
+                                privacy_.grid->bits));
+    return notes;
+  }
+
+  std::optional<uint64_t> raw_upload_bytes() const override { return method_->raw_upload_bytes(); }
+
+ private:
+  PrivacyRecipe privacy_;
+  std::unique_ptr<ServerHalf> method_;
+  ModularVector sum_;
+  size_t clients_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<ServerHalf> make_summed_server(const PrivacyRecipe& privacy,
+                                               std::unique_ptr<ServerHalf> method) {
+  return std::make_unique<SummedServer>(privacy, std::move(method));
+}
+
+}  // namespace bitfed
