@@ -22,6 +22,7 @@ void add_certs(CLI::App& app);
 void add_admin(CLI::App& app);
 void add_forget(CLI::App& app);
 void add_privacy(CLI::App& app);
-void add_listings(CLI::App& app);  // methods, models, datasets
+void add_privacy_audit(CLI::App& privacy);  // a subcommand of privacy
+void add_listings(CLI::App& app);           // methods, models, datasets
 
 }  // namespace bitfed::cli

@@ -19,6 +19,7 @@
 #include "bitfed/run/run_folder.h"
 #include "bitfed/simulation/experiment.h"
 #include "cli/commands.h"
+#include "cli/device.h"
 #include "cli/progress.h"
 #include "cli/stop.h"
 
@@ -32,6 +33,7 @@ struct ForgetArguments {
   std::vector<std::string> clients;
   std::string out;
   std::string data_dir;
+  std::string device = "cpu";
   unsigned threads = 0;
   bool json = false;
   bool quiet = false;
@@ -125,6 +127,7 @@ ExperimentOptions options_of(const ForgetArguments& arguments, const std::set<ui
                     : fs::path(arguments.out);
   options.data_dir = arguments.data_dir;
   options.threads = arguments.threads;
+  options.trainers = open_device(arguments.device);
   options.version = BITFED_VERSION;
   options.stop = stop_on_signals();
   return options;
@@ -168,10 +171,11 @@ void forget(const ForgetArguments& arguments) {
     for (const std::string& client : arguments.clients) forgotten.insert(client_of(client, whole));
   }
   recipe.set("federation.without", without_text(recipe, forgotten));
-  const Experiment experiment = load_experiment(recipe, arguments.data_dir, "run", ClientsAre::kSimulated);
+  ExperimentOptions options = options_of(arguments, forgotten);
+  const Experiment experiment =
+      load_experiment(recipe, arguments.data_dir, "run", ClientsAre::kSimulated, options.trainers.get());
   const Effort effort = effort_of(folder, experiment, forgotten);
   fmt::print(stderr, "{}\n", effort.text);
-  ExperimentOptions options = options_of(arguments, forgotten);
   if (effort.fuses_again) options.reuse = folder;
   if (effort.from_checkpoint) copy_checkpoint(folder, options.out);
   auto progress = std::make_unique<Progress>(ProgressOptions{.quiet = arguments.quiet});
@@ -201,6 +205,7 @@ void add_forget(CLI::App& app) {
   command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
   command->add_option("--threads", arguments->threads, "Clients trained at once (default: one per processor)")
       ->check(CLI::Range(1u, 4096u));
+  add_device_option(command, &arguments->device);
   command->add_flag("--json", arguments->json, "Print the new summary as one JSON document");
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->footer(

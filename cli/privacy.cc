@@ -128,8 +128,8 @@ void print_recipe(const Plan& plan) {
   }
   const DifferentialPrivacy& privacy = *plan.privacy;
   fmt::print("The recipe: clip {}, noise multiplier {:.3f}, epsilon {:.2f} after all {} rounds", privacy.clip,
-             privacy.release.noise_multiplier, privacy.epsilon_after(plan.sampling.rounds),
-             plan.sampling.rounds);
+             privacy.release.noise_multiplier,
+             cost(plan, privacy.release.noise_multiplier, plan.sampling.rounds), plan.sampling.rounds);
   if (privacy.max_epsilon) {
     const uint64_t within =
         releases_within(*privacy.max_epsilon, privacy.delta, privacy.release, plan.sampling.rounds);
@@ -211,6 +211,7 @@ void add_privacy(CLI::App& app) {
   privacy->require_subcommand(1);
   add_plan(*privacy);
   add_epsilon(*privacy);
+  add_privacy_audit(*privacy);
 }
 
 }  // namespace bitfed::cli

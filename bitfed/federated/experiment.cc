@@ -149,12 +149,20 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   read_data(recipe.section("data"), std::move(data), !own_data, &experiment);
   const Dataset prototype = subset(experiment.train, {});
   read_federation(federation, &experiment);
-  experiment.method = make({.recipe = recipe,
-                            .prototype = prototype,
-                            .seed = experiment.seed,
-                            .clients = experiment.clients_per_round});
+  experiment.method =
+      make({.recipe = recipe,
+            .prototype = prototype,
+            .seed = experiment.seed,
+            .clients = has_differential_privacy(recipe) ? experiment.clients : experiment.clients_per_round,
+            .sampling = {experiment.clients, experiment.clients_per_round},
+            .served = real});
   experiment.rounds = static_cast<uint32_t>(
       recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->max_rounds()));
+  if (has_differential_privacy(recipe)) {
+    experiment.privacy = read_differential_privacy(
+        recipe, {experiment.clients, experiment.clients_per_round, experiment.rounds});
+  }
+  experiment.served = real;
   if (real) {
     read_policy(federation, &experiment);
   } else {

@@ -46,6 +46,7 @@ struct Experiment {
   bool select_by_validation = false;  // see FederationOptions
   uint32_t evaluate_every = 1;
   std::optional<DifferentialPrivacy> privacy;  // empty: none
+  bool served = false;                         // clients are real
   RoundPolicy policy;
   std::string recipe;      // as resolved
   std::string device;      // that networks are trained on; empty: the CPU

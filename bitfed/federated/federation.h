@@ -11,6 +11,7 @@
 #include "bitfed/base/stopwatch.h"
 #include "bitfed/federated/evaluation.h"
 #include "bitfed/federated/method.h"
+#include "bitfed/federated/privacy/differential_privacy.h"
 #include "bitfed/federated/round_store.h"
 #include "bitfed/federated/transport.h"
 #include "bitfed/run/events.h"
@@ -31,6 +32,9 @@ struct FederationOptions {
   // Which round's model the run ends with: the last, or the one that was best on validation data.
   bool select_by_validation = false;
   uint32_t evaluate_every = 1;  // rounds; the last one is always evaluated
+  // With differential privacy each client is drawn by itself, and rounds end at its max_epsilon.
+  std::optional<DifferentialPrivacy> privacy;
+  bool draws_secretly = false;  // who takes part in a private round: not by the seed, which is public
   // Repeating a short round is cheaper than making it durable. The work, in seconds, that a crash may cost,
   // and the training time from which an upload of one of many rounds is stored.
   double checkpoint_seconds = 1;
@@ -86,12 +90,16 @@ class Federation {
   const Model& model() const { return *model_; }
   const Evaluation& evaluation() const { return selected_.evaluation; }
   uint32_t model_round() const { return selected_.round; }
+  // With differential privacy: the rounds whose noised sums were released, interruptions included.
+  uint64_t private_rounds() const { return private_rounds_; }
 
  private:
   void run_round(uint32_t round);
   void begin_again(uint32_t round, uint64_t download_bytes);
+  bool is_last(uint32_t round) const;
   bool is_evaluated(uint32_t round) const;
   std::vector<uint32_t> choose(uint32_t round);
+  std::vector<uint32_t> draw_each(uint32_t round, const std::vector<uint32_t>& present) const;
   void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, Origin origin);
   Scores evaluate(uint32_t round);
   void save(uint32_t round);
@@ -111,6 +119,9 @@ class Federation {
   } selected_;
   std::unique_ptr<Model> model_;
   Stopwatch since_save_;
+  std::optional<ReleaseCost> cost_;  // of a private round
+  uint64_t private_rounds_ = 0;
+  uint64_t max_private_rounds_ = UINT64_MAX;  // that are within max_epsilon
 };
 
 // The round after which a checkpoint was saved; 0: that of the preparation.

@@ -22,6 +22,8 @@ FederationOptions options_of(const Experiment& experiment, const RunHooks& hooks
   options.stop = hooks.stop;
   options.select_by_validation = experiment.select_by_validation;
   options.evaluate_every = experiment.evaluate_every;
+  options.privacy = experiment.privacy;
+  options.draws_secretly = experiment.served;
   options.checkpoint_seconds = hooks.checkpoint_seconds;
   options.keep_seconds = hooks.checkpoint_seconds;
   return options;

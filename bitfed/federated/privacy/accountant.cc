@@ -11,7 +11,7 @@
 namespace bitfed {
 namespace {
 
-constexpr double kNoiseStep = 0.001;
+constexpr double kStepsPerUnit = 1000;
 constexpr uint32_t kMaxNoiseSteps = 10000000;
 
 // Small orders are best for large epsilons, where those between the integers count; large ones for small.
@@ -78,50 +78,46 @@ double divergence(const SampledGaussian& release, double order) {
 
 }  // namespace
 
-PrivacyAccountant::PrivacyAccountant() : spent_(orders().size()) {}
-
-void PrivacyAccountant::add(const SampledGaussian& release, uint64_t times) {
+ReleaseCost::ReleaseCost(const SampledGaussian& release) {
   assert(release.noise_multiplier > 0 && release.sampling > 0 && release.sampling <= 1);
-  if (times == 0) return;
-  for (size_t i = 0; i < spent_.size(); ++i)
-    spent_[i] += static_cast<double>(times) * divergence(release, orders()[i]);
+  for (const double order : orders()) divergences_.push_back(divergence(release, order));
 }
 
-double PrivacyAccountant::epsilon(double delta) const {
+double ReleaseCost::epsilon(uint64_t times, double delta) const {
   assert(delta > 0 && delta < 1);
-  if (spent_.back() == 0) return 0;
+  if (times == 0) return 0;
   double best = std::numeric_limits<double>::infinity();
-  for (size_t i = 0; i < spent_.size(); ++i) {
+  for (size_t i = 0; i < divergences_.size(); ++i) {
     const double order = orders()[i];
-    best = std::min(best, spent_[i] + std::log1p(-1 / order) - std::log(delta * order) / (order - 1));
+    const double spent = static_cast<double>(times) * divergences_[i];
+    best = std::min(best, spent + std::log1p(-1 / order) - std::log(delta * order) / (order - 1));
   }
   return std::max(0.0, best);
 }
 
 double epsilon_of(const SampledGaussian& release, uint64_t times, double delta) {
-  PrivacyAccountant accountant;
-  accountant.add(release, times);
-  return accountant.epsilon(delta);
+  return ReleaseCost(release).epsilon(times, delta);
 }
 
 uint64_t releases_within(double epsilon, double delta, const SampledGaussian& release, uint64_t most) {
-  if (epsilon_of(release, most, delta) <= epsilon) return most;
-  uint64_t enough = most;  // too many already
+  const ReleaseCost cost(release);
+  if (cost.epsilon(most, delta) <= epsilon) return most;
+  uint64_t too_many = most;
   uint64_t within = 0;
-  while (enough - within > 1) {
-    const uint64_t middle = within + (enough - within) / 2;
-    (epsilon_of(release, middle, delta) <= epsilon ? within : enough) = middle;
+  while (too_many - within > 1) {
+    const uint64_t middle = within + (too_many - within) / 2;
+    (cost.epsilon(middle, delta) <= epsilon ? within : too_many) = middle;
   }
   return within;
 }
 
 double noise_for(double epsilon, double delta, double sampling, uint64_t times) {
   const auto is_enough = [&](uint32_t steps) {
-    return epsilon_of({steps * kNoiseStep, sampling}, times, delta) <= epsilon;
+    return epsilon_of({steps / kStepsPerUnit, sampling}, times, delta) <= epsilon;
   };
   if (!is_enough(kMaxNoiseSteps)) {
     throw input_error("epsilon {} for {} rounds: needs noise of more than {} times the clip", epsilon, times,
-                      kMaxNoiseSteps * kNoiseStep);
+                      kMaxNoiseSteps / kStepsPerUnit);
   }
   uint32_t too_little = 0;
   uint32_t enough = kMaxNoiseSteps;
@@ -129,7 +125,7 @@ double noise_for(double epsilon, double delta, double sampling, uint64_t times) 
     const uint32_t middle = too_little + (enough - too_little) / 2;
     (is_enough(middle) ? enough : too_little) = middle;
   }
-  return enough * kNoiseStep;
+  return enough / kStepsPerUnit;
 }
 
 }  // namespace bitfed

@@ -12,26 +12,25 @@ struct SampledGaussian {
   double sampling = 1;          // above 0, at most 1
 };
 
-// Adds up what releases cost, as Rényi differential privacy (Mironov, Talwar, Zhang, "Rényi differential
+// What a release costs, as Rényi differential privacy (Mironov, Talwar, Zhang, "Rényi differential
 // privacy of the sampled Gaussian mechanism", 2019), for databases that differ in one client more or less.
 // At integer orders the formula holds for discrete Gaussian noise on integers to the letter: moments at whole
 // multiples of a whole shift are those of the Gaussian, and the reflection that maps one distribution to the
 // other keeps the integers. Between them it does up to a factor of 1 + e^-300 if the noise has a standard
 // deviation of at least kMinSigma integers.
-class PrivacyAccountant {
+class ReleaseCost {
  public:
+  // The noise's standard deviation in integers, at least.
   static constexpr double kMinSigma = 4;
 
-  PrivacyAccountant();
+  explicit ReleaseCost(const SampledGaussian& release);
 
-  void add(const SampledGaussian& release, uint64_t times = 1);
-
-  // The smallest epsilon for which the releases so far are (epsilon, delta)-differentially private by the
+  // The smallest epsilon for which so many releases are (epsilon, delta)-differentially private by the
   // conversion of Canonne, Kamath and Steinke, 2020, proposition 12. 0 where nothing was released.
-  double epsilon(double delta) const;
+  double epsilon(uint64_t times, double delta) const;
 
  private:
-  std::vector<double> spent_;  // of each order
+  std::vector<double> divergences_;  // of each order
 };
 
 // What `times` releases cost.
