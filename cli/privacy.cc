@@ -45,7 +45,7 @@ Plan read_plan(const PlanArguments& arguments) {
   Plan plan{.name = experiment.name,
             .sampling = {experiment.clients, experiment.clients_per_round, experiment.rounds},
             .delta = arguments.delta,
-            .privacy = experiment.privacy};
+            .privacy = experiment.differential_privacy};
   if (plan.privacy) plan.delta = plan.privacy->delta;
   const State state = experiment.method->make_server()->save();
   for (const Tensor& tensor : state.tensors()) plan.values += tensor.elements();

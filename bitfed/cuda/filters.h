@@ -81,21 +81,23 @@ struct Standardised {
   float mean, inverse;
 };
 
-// take(walk, load(walk)) along a thread's way, in sequence; eight loads at a time, which hides their latency.
+// take(walk, load(walk)) along a thread's way, in sequence. Many loads at a time hide their latency: 32, or
+// as many as fit 64 registers.
 template <typename Load, typename Take>
 BITFED_FORMULA void for_filter(const FilterMatrix& shape, uint32_t count, uint32_t lane, Load load,
                                Take take) {
   using Value = decltype(load(Walk(shape, lane)));
+  constexpr unsigned kAhead = sizeof(Value) > 8 ? 256 / sizeof(Value) : 32;
   for (Walk w(shape, lane); w.i < count;) {
     Walk ahead = w;
-    Value values[8];
+    Value values[kAhead];
 #pragma unroll
-    for (unsigned k = 0; k < 8; ++k) {
+    for (unsigned k = 0; k < kAhead; ++k) {
       values[k] = ahead.i < count ? load(ahead) : Value();
       ahead.next(shape);
     }
 #pragma unroll
-    for (unsigned k = 0; k < 8; ++k) {
+    for (unsigned k = 0; k < kAhead; ++k) {
       if (w.i < count) take(w, values[k]);
       w.next(shape);
     }

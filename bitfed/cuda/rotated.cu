@@ -10,9 +10,8 @@ namespace {
 
 constexpr unsigned kThreads = 128;  // eight filters
 constexpr size_t kChainBytes = kThreads * sizeof(double);
-constexpr unsigned kRotateThreads =
-    288;  // 2 x 288 tiles of 4 x 4 are two filters of 72 x 64, or four of 48 x 48
-constexpr uint32_t kRotateTiles = 576;
+constexpr unsigned kRotateThreads = 288;
+constexpr unsigned kTilesOfThread = 2;  // of 8 x 4: four filters of 64 x 72 a block, or eight of 48 x 48
 constexpr size_t kRotateShared = 110 << 10;  // two blocks at a time
 
 BITFED_FORMULA float absolute_sine(float angle) {
@@ -47,108 +46,120 @@ __global__ void __launch_bounds__(kThreads) standardise_all(Cohort cohort, Rotat
 }
 
 // ------------------------------------------------------------------------------------------------ products
-BITFED_HOST_DEVICE uint32_t up_to_four(uint32_t n) {
-  return (n + 3) / 4 * 4;
-}
+// A filter in shared memory, and its tiles.
+struct FilterTiles {
+  uint32_t rows, columns;  // whole tiles
 
-uint32_t filters_together(const FilterMatrix& s) {
-  const uint32_t rows = up_to_four(s.rows);
-  const uint32_t columns = up_to_four(s.columns);
-  const uint32_t wanted = std::max(1u, kRotateTiles / (rows / 4 * (columns / 4)));
-  const size_t rotations = (size_t{s.rows} * rows + size_t{s.columns} * columns) * sizeof(float);
-  const size_t filter = 2 * size_t{rows} * columns * sizeof(float);
-  if (rotations + filter > kMaxShared) return 0;
-  const size_t fits = rotations + filter > kRotateShared ? 1 : (kRotateShared - rotations) / filter;
-  return static_cast<uint32_t>(std::min<size_t>({wanted, fits, 32}));
-}
+  BITFED_HOST_DEVICE explicit FilterTiles(const FilterMatrix& s)
+      : rows((s.rows + 7) / 8 * 8), columns((s.columns + 3) / 4 * 4) {}
+  BITFED_HOST_DEVICE uint32_t floats() const { return rows * columns; }
+  BITFED_HOST_DEVICE uint32_t across() const { return columns / 4; }
+  BITFED_HOST_DEVICE uint32_t count() const { return rows / 8 * across(); }
+};
 
 size_t rotate_bytes(const FilterMatrix& s, uint32_t together) {
-  const size_t rows = up_to_four(s.rows);
-  const size_t columns = up_to_four(s.columns);
-  return (s.rows * rows + s.columns * columns + 2 * together * rows * columns) * sizeof(float);
+  const FilterTiles tiles(s);
+  return (size_t{s.rows} * tiles.rows + size_t{s.columns} * tiles.columns + size_t{together} * tiles.floats()) *
+         sizeof(float);
 }
 
-// sums += a' b of 4 x 4: a is [depth][a_step], b [depth][b_step].
+// The filters that a block rotates; 0: none fits.
+uint32_t filters_together(const FilterMatrix& s) {
+  uint32_t together = std::min(32u, kTilesOfThread * kRotateThreads / FilterTiles(s).count());
+  while (together > 1 && rotate_bytes(s, together) > kRotateShared) --together;
+  return together > 0 && rotate_bytes(s, together) <= kMaxShared ? together : 0;
+}
+
+// sums = a' b of 8 x 4: a is [depth][a_step], b [depth][b_step].
 BITFED_FORMULA void multiply_tile(const float* a, uint32_t a_step, const float* b, uint32_t b_step,
-                                  uint32_t depth, float (&sums)[4][4]) {
+                                  uint32_t depth, float (&sums)[8][4]) {
+#pragma unroll
+  for (auto& row : sums) {
+#pragma unroll
+    for (float& sum : row) sum = 0;
+  }
 #pragma unroll 4
   for (uint32_t k = 0; k < depth; ++k) {
-    const float4 v = *reinterpret_cast<const float4*>(a + k * a_step);
+    const float4 u = *reinterpret_cast<const float4*>(a + k * a_step);
+    const float4 v = *reinterpret_cast<const float4*>(a + k * a_step + 4);
     const float4 w = *reinterpret_cast<const float4*>(b + k * b_step);
-    const float x[4] = {v.x, v.y, v.z, v.w};
+    const float x[8] = {u.x, u.y, u.z, u.w, v.x, v.y, v.z, v.w};
     const float y[4] = {w.x, w.y, w.z, w.w};
 #pragma unroll
-    for (unsigned i = 0; i < 4; ++i) {
+    for (unsigned i = 0; i < 8; ++i) {
 #pragma unroll
       for (unsigned j = 0; j < 4; ++j) sums[i][j] = __fmaf_rn(x[i], y[j], sums[i][j]);
     }
   }
 }
 
-// From the filters `from` to put(filter of the block, row, column, four values of R1' W R2, or backward R1 W
-// R2').
+// From four neighbours of the filters, `from`, to put(filter of the block, row, column, four values of R1' W
+// R2, or backward R1 W R2').
 template <bool kBackward, typename From, typename Put>
-BITFED_FORMULA void rotate(const Rotated& r, uint32_t client, uint32_t count, uint32_t together, From from,
-                           Put put) {
+BITFED_FORMULA void rotate(const Rotated& r, uint32_t client, uint32_t count, From from, Put put) {
   BITFED_SHARED(float, shared);
   const FilterMatrix& s = r.shape;
-  const uint32_t rows = up_to_four(s.rows);
-  const uint32_t columns = up_to_four(s.columns);
-  const uint32_t floats = rows * columns;
-  float* left = shared;                          // left[k][row]: what multiplies row k of the halfway matrix
-  float* right = left + s.rows * rows;           // right[k][column]
-  float* filters = right + s.columns * columns;  // [filter][column][row]
-  float* halfway = filters + together * floats;  // [filter][row][column]
+  const FilterTiles tiles(s);
+  float* left = shared;                       // left[k][row]: what multiplies row k of the halfway matrix
+  float* right = left + s.rows * tiles.rows;  // right[k][column]
+  float* filters = right + s.columns * tiles.columns;  // [filter][column][row], then halfway [row][column]
   const float* r1 = r.r1.at(client);
   const float* r2 = r.r2.at(client);
-  for (uint32_t i = threadIdx.x; i < s.rows * rows; i += blockDim.x) {
-    const uint32_t k = i / rows;
-    const uint32_t row = i % rows;
-    left[i] = row < s.rows ? (kBackward ? r1[row * r.r1_stride + k] : r1[k * r.r1_stride + row]) : 0.0f;
+  for (uint32_t i = threadIdx.x; i < s.rows * tiles.rows; i += blockDim.x) {
+    // Neighbours in memory by neighbouring threads.
+    const uint32_t k = kBackward ? i % s.rows : i / tiles.rows;
+    const uint32_t row = kBackward ? i / s.rows : i % tiles.rows;
+    left[k * tiles.rows + row] =
+        row < s.rows ? (kBackward ? r1[row * r.r1_stride + k] : r1[k * r.r1_stride + row]) : 0.0f;
   }
-  for (uint32_t i = threadIdx.x; i < s.columns * columns; i += blockDim.x) {
-    const uint32_t k = i / columns;
-    const uint32_t column = i % columns;
-    right[i] =
+  for (uint32_t i = threadIdx.x; i < s.columns * tiles.columns; i += blockDim.x) {
+    const uint32_t k = kBackward ? i % s.columns : i / tiles.columns;
+    const uint32_t column = kBackward ? i / s.columns : i % tiles.columns;
+    right[k * tiles.columns + column] =
         column < s.columns ? (kBackward ? r2[column * s.stride + k] : r2[k * s.stride + column]) : 0.0f;
   }
-  for (uint32_t i = threadIdx.x; i < count * floats; i += blockDim.x) {
-    const uint32_t f = i / floats;
-    const uint32_t row = i % floats / columns;
-    const uint32_t column = i % columns;
-    const bool inside = row < s.rows && column < s.columns;
-    filters[f * floats + column * rows + row] = inside ? from(f, row, column) : 0.0f;
+  // Eight rows by neighbouring threads, whose values meet few banks twice.
+  const uint32_t across = tiles.across();
+  for (uint32_t i = threadIdx.x; i < count * tiles.rows * across; i += blockDim.x) {
+    const uint32_t f = i / (tiles.rows * across);
+    const uint32_t row = i / 8 / across % (tiles.rows / 8) * 8 + i % 8;
+    const uint32_t column = i / 8 % across * 4;
+    const float4 four = row < s.rows ? from(f, row, column) : float4{0, 0, 0, 0};
+    const float values[4] = {four.x, four.y, four.z, four.w};
+    float* to = filters + f * tiles.floats() + column * tiles.rows + row;
+#pragma unroll
+    for (unsigned j = 0; j < 4; ++j) to[j * tiles.rows] = column + j < s.columns ? values[j] : 0.0f;
   }
   __syncthreads();
-  const uint32_t across_tiles = columns / 4;
-  const uint32_t tiles = rows / 4 * across_tiles;
-  for (uint32_t tile = threadIdx.x; tile < count * tiles; tile += blockDim.x) {
-    const uint32_t f = tile / tiles;
-    const uint32_t row = tile % tiles / across_tiles * 4;
-    const uint32_t column = tile % across_tiles * 4;
-    const float* a = filters + f * floats + row;
-    const float* b = right + column;
-    float sums[4][4] = {};
-    multiply_tile(a, rows, b, columns, s.columns, sums);
+  float sums[kTilesOfThread][8][4];
+  const auto for_own_tiles = [&](auto work) {
 #pragma unroll
-    for (unsigned i = 0; i < 4; ++i)
-      *reinterpret_cast<float4*>(halfway + f * floats + (row + i) * columns + column) =
-          float4{sums[i][0], sums[i][1], sums[i][2], sums[i][3]};
-  }
-  __syncthreads();
-  for (uint32_t tile = threadIdx.x; tile < count * tiles; tile += blockDim.x) {
-    const uint32_t f = tile / tiles;
-    const uint32_t row = tile % tiles / across_tiles * 4;
-    const uint32_t column = tile % across_tiles * 4;
-    const float* a = left + row;
-    const float* b = halfway + f * floats + column;
-    float sums[4][4] = {};
-    multiply_tile(a, rows, b, columns, s.rows, sums);
-#pragma unroll
-    for (unsigned i = 0; i < 4; ++i) {
-      if (row + i < s.rows) put(f, row + i, column, sums[i]);
+    for (unsigned own = 0; own < kTilesOfThread; ++own) {
+      const uint32_t tile = threadIdx.x + own * kRotateThreads;
+      if (tile >= count * tiles.count()) continue;
+      const uint32_t row = tile % tiles.count() / across * 8;
+      const uint32_t column = tile % tiles.count() % across * 4;
+      work(tile / tiles.count(), row, column, sums[own]);
     }
-  }
+  };
+  for_own_tiles([&](uint32_t f, uint32_t row, uint32_t column, float(&of)[8][4]) {
+    multiply_tile(filters + f * tiles.floats() + row, tiles.rows, right + column, tiles.columns, s.columns, of);
+  });
+  __syncthreads();
+  for_own_tiles([&](uint32_t f, uint32_t row, uint32_t column, float(&of)[8][4]) {
+    float* to = filters + f * tiles.floats() + row * tiles.columns + column;
+#pragma unroll
+    for (unsigned i = 0; i < 8; ++i)
+      *reinterpret_cast<float4*>(to + i * tiles.columns) = float4{of[i][0], of[i][1], of[i][2], of[i][3]};
+  });
+  __syncthreads();
+  for_own_tiles([&](uint32_t f, uint32_t row, uint32_t column, float(&of)[8][4]) {
+    multiply_tile(left + row, tiles.rows, filters + f * tiles.floats() + column, tiles.columns, s.rows, of);
+#pragma unroll
+    for (unsigned i = 0; i < 8; ++i) {
+      if (row + i < s.rows) put(f, row + i, column, of[i]);
+    }
+  });
 }
 
 // The same where shared memory is too small: a block a filter, in the memory of the device.
@@ -159,8 +170,11 @@ BITFED_FORMULA void rotate_large(const Rotated& r, uint32_t client, uint32_t fil
   float* halfway = own + s.floats();
   const float* r1 = r.r1.at(client);
   const float* r2 = r.r2.at(client);
-  for (uint32_t i = threadIdx.x; i < s.floats(); i += blockDim.x)
-    own[i] = has_weight(s, i) ? from(0u, i / s.stride, i % s.stride) : 0.0f;
+  for (uint32_t i = 4 * threadIdx.x; i < s.floats(); i += 4 * blockDim.x) {
+    const float4 four = from(0u, i / s.stride, i % s.stride);
+    const float values[4] = {four.x, four.y, four.z, four.w};
+    for (unsigned j = 0; j < 4; ++j) own[i + j] = has_weight(s, i + j) ? values[j] : 0.0f;
+  }
   __syncthreads();
   for (uint32_t i = threadIdx.x; i < s.floats(); i += blockDim.x) {
     const uint32_t column = i % s.stride;
@@ -193,29 +207,45 @@ BITFED_FORMULA void put_sign(const Rotated& r, uint32_t client, uint32_t f, uint
   }
 }
 
-__global__ void __launch_bounds__(kRotateThreads) take_signs(Cohort cohort, Rotated r, uint32_t together) {
+BITFED_FORMULA float4& four_at(float* values, size_t at) {
+  return *reinterpret_cast<float4*>(values + at);
+}
+
+__global__ void __launch_bounds__(kRotateThreads, 2)
+    take_signs(Cohort cohort, Rotated r, uint32_t together) {
   const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
   const uint32_t first = blockIdx.x * (together == 0 ? 1 : together);
   const uint32_t count = r.filters - first < together ? r.filters - first : together;
   const float beta = beta_of(r, client);
   const float* alphas = r.alphas + client * size_t{r.filters} + first;
+  const bool whole_words = r.signs != nullptr && r.shape.columns % 4 == 0;
+  const auto place = [&](uint32_t f, uint32_t row, uint32_t column) {
+    return filter_at(r, client, first + f) + row * r.shape.stride + column;
+  };
   const auto from = [&](uint32_t f, uint32_t row, uint32_t column) {
-    return r.standard[filter_at(r, client, first + f) + row * r.shape.stride + column];
+    return four_at(r.standard, place(f, row, column));
   };
   const auto put = [&](uint32_t f, uint32_t row, uint32_t column, const float* values) {
-    const float alpha = alphas[f];
-    for (uint32_t j = 0; j < 4 && column + j < r.shape.columns; ++j) {
-      const uint32_t i = row * r.shape.stride + column + j;
-      const size_t at = filter_at(r, client, first + f) + i;
-      r.rotated[at] = values[j];
-      const Blend blend(all(r.standard[at]), all(values[j]), all(r.beta ? r.anchor_standard[at] : 0.0f),
-                        alpha, beta);
-      put_sign(r, client, first + f, i, blend);
+    const size_t at = place(f, row, column);
+    four_at(r.rotated, at) = float4{values[0], values[1], values[2], values[3]};
+    const float4 four = four_at(r.standard, at);
+    const float standard[4] = {four.x, four.y, four.z, four.w};
+    unsigned word = 0;
+#pragma unroll
+    for (uint32_t j = 0; j < 4; ++j) {
+      if (column + j >= r.shape.columns) continue;
+      const Blend blend(all(standard[j]), all(values[j]), all(r.beta ? r.anchor_standard[at + j] : 0.0f),
+                        alphas[f], beta);
+      word |= (blend.blended.v >= 0 ? 0x01u : 0xffu) << (8 * j);
+      if (!whole_words) put_sign(r, client, first + f, row * r.shape.stride + column + j, blend);
     }
+    if (whole_words)
+      *reinterpret_cast<unsigned*>(r.signs + (client * size_t{r.filters} + first + f) * r.inputs +
+                                   row * r.shape.columns + column) = word;
   };
   if (together > 0) {
-    rotate<false>(r, client, count, together, from, put);
+    rotate<false>(r, client, count, from, put);
   } else {
     rotate_large<false>(r, client, first, from, put);
   }
@@ -283,7 +313,7 @@ __global__ void __launch_bounds__(kThreads) blend_backward(Cohort cohort, Rotate
 }
 
 // The gradient of the standardised weights in the place of g.
-__global__ void __launch_bounds__(kRotateThreads)
+__global__ void __launch_bounds__(kRotateThreads, 2)
     rotate_backward(Cohort cohort, Rotated r, uint32_t together) {
   const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
@@ -291,18 +321,20 @@ __global__ void __launch_bounds__(kRotateThreads)
   const uint32_t count = r.filters - first < together ? r.filters - first : together;
   const float beta = beta_of(r, client);
   const float* alphas = r.alphas + client * size_t{r.filters} + first;
+  const auto g_at = [&](uint32_t f, uint32_t row, uint32_t column) -> float4& {
+    return four_at(r.rotated, filter_at(r, client, first + f) + row * r.shape.stride + column);
+  };
   const auto from = [&](uint32_t f, uint32_t row, uint32_t column) {
-    return alphas[f] * r.rotated[filter_at(r, client, first + f) + row * r.shape.stride + column];
+    const float4 g = g_at(f, row, column);
+    return float4{alphas[f] * g.x, alphas[f] * g.y, alphas[f] * g.z, alphas[f] * g.w};
   };
   const auto put = [&](uint32_t f, uint32_t row, uint32_t column, const float* values) {
     const float rest = 1 - alphas[f] - beta;
-    for (uint32_t j = 0; j < 4 && column + j < r.shape.columns; ++j) {
-      float& g = r.rotated[filter_at(r, client, first + f) + row * r.shape.stride + column + j];
-      g = rest * g + values[j];
-    }
+    float4& g = g_at(f, row, column);  // in the padding, 0 as the values are
+    g = float4{rest * g.x + values[0], rest * g.y + values[1], rest * g.z + values[2], rest * g.w + values[3]};
   };
   if (together > 0) {
-    rotate<true>(r, client, count, together, from, put);
+    rotate<true>(r, client, count, from, put);
   } else {
     rotate_large<true>(r, client, first, from, put);
   }

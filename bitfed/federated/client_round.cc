@@ -67,8 +67,7 @@ std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const Cl
       outcomes[i].error = std::current_exception();
     }
   }
-  // Clients read the bytes of the broadcast, as they would over a network.
-  std::vector<CohortUpload> uploads = round.half.train_cohort(decode(round.broadcast, "broadcast"), cohort);
+  std::vector<CohortUpload> uploads = round.half.train_cohort(round.broadcast, cohort);
   assert(uploads.size() == cohort.size());
   for (size_t i = 0; i < uploads.size(); ++i) {
     outcome_of[i]->error = uploads[i].error;

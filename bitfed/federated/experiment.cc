@@ -149,17 +149,18 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   read_data(recipe.section("data"), std::move(data), !own_data, &experiment);
   const Dataset prototype = subset(experiment.train, {});
   read_federation(federation, &experiment);
-  experiment.method =
-      make({.recipe = recipe,
-            .prototype = prototype,
-            .seed = experiment.seed,
-            .clients = has_differential_privacy(recipe) ? experiment.clients : experiment.clients_per_round,
-            .sampling = {experiment.clients, experiment.clients_per_round},
-            .served = real});
+  const bool differential = has_differential_privacy(recipe);
+  experiment.method = make({.recipe = recipe,
+                            .prototype = prototype,
+                            .seed = experiment.seed,
+                            .clients = differential ? experiment.clients : experiment.clients_per_round,
+                            .sampling = {experiment.clients, experiment.clients_per_round},
+                            .served = real});
+  experiment.privacy = read_privacy(recipe, differential ? experiment.clients : experiment.clients_per_round);
   experiment.rounds = static_cast<uint32_t>(
       recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->max_rounds()));
-  if (has_differential_privacy(recipe)) {
-    experiment.privacy = read_differential_privacy(
+  if (differential) {
+    experiment.differential_privacy = read_differential_privacy(
         recipe, {experiment.clients, experiment.clients_per_round, experiment.rounds});
   }
   experiment.served = real;

@@ -12,6 +12,7 @@
 #include "bitfed/federated/evaluation.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/privacy/differential_privacy.h"
+#include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/run/events.h"
 
 namespace bitfed {
@@ -45,9 +46,10 @@ struct Experiment {
   double dropout = 0;
   bool select_by_validation = false;  // see FederationOptions
   uint32_t evaluate_every = 1;
-  std::optional<DifferentialPrivacy> privacy;  // empty: none
-  bool served = false;                         // clients are real
+  std::optional<DifferentialPrivacy> differential_privacy;  // empty: none
+  bool served = false;                                      // clients are real
   RoundPolicy policy;
+  PrivacyRecipe privacy;
   std::string recipe;      // as resolved
   std::string device;      // that networks are trained on; empty: the CPU
   std::string data;        // of the recipe, the keys that decide which samples are for testing

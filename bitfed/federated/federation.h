@@ -96,6 +96,8 @@ class Federation {
  private:
   void run_round(uint32_t round);
   void begin_again(uint32_t round, uint64_t download_bytes);
+  void lose(uint32_t round, uint64_t download_bytes);
+  bool open_sum(uint32_t round, uint64_t download_bytes);
   bool is_last(uint32_t round) const;
   bool is_evaluated(uint32_t round) const;
   std::vector<uint32_t> choose(uint32_t round);
@@ -117,6 +119,7 @@ class Federation {
     Evaluation evaluation;
     Bytes server;  // its state after the round; empty where the last round's model is taken
   } selected_;
+  std::vector<uint32_t> answered_;  // the clients of this round, in the order of arrival
   std::unique_ptr<Model> model_;
   Stopwatch since_save_;
   std::optional<ReleaseCost> cost_;  // of a private round

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bitfed/base/config.h"
@@ -19,6 +20,7 @@
 
 namespace bitfed {
 
+class MaskedSum;
 struct Trainers;
 
 // What a client gets for one round's work besides the broadcast and its data.
@@ -87,6 +89,8 @@ class ServerHalf {
   virtual std::optional<SumParts> sum_parts() const { return std::nullopt; }
   // Instead of accept(): all clients of the round at once.
   virtual void accept_mean(const UpdateMean& mean);
+  // Where uploads come masked: their sum. Null: they do not.
+  virtual MaskedSum* masked_sum() { return nullptr; }
 
   // The model after the last finished round of training.
   virtual std::unique_ptr<Model> model() const = 0;
@@ -94,6 +98,13 @@ class ServerHalf {
   // Between rounds: all that the next round needs, for checkpoints.
   virtual State save() const = 0;
   virtual void restore(const State& saved) = 0;
+
+  // Whether a round of training is a sum that several processes can make. Then another half of the same
+  // method, restored from the round's broadcast, may accept some of the uploads: take_part() is what it has
+  // accepted since its last one, and accept_part() of that is the same as accepting those uploads here.
+  virtual bool adds_up() const { return false; }
+  virtual State take_part() { return {}; }
+  virtual void accept_part(const State& /*part*/) {}
 
   // What a reader of the result should know: what was dropped, where the method differs from its paper.
   virtual std::vector<std::string> notes() const { return {}; }
@@ -128,8 +139,9 @@ struct MethodContext {
 };
 
 struct MethodEntry {
-  std::string name;
-  std::string description;  // one line
+  std::string_view name;
+  std::string_view description;  // one line
+  std::unique_ptr<ClientHalf> (*make_client)(const MethodContext&);
   std::unique_ptr<Method> (*make)(const MethodContext&);
 };
 
@@ -138,5 +150,8 @@ const std::vector<MethodEntry>& methods();
 
 // The method that the recipe's [method] names.
 std::unique_ptr<Method> make_method(const MethodContext& context);
+
+// Its client half alone. A device's program, which calls this and not make_method, contains no server halves.
+std::unique_ptr<ClientHalf> make_client_half(const MethodContext& context);
 
 }  // namespace bitfed

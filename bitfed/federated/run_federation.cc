@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "bitfed/base/error.h"
 #include "bitfed/federated/federation.h"
 #include "bitfed/federated/personal_evaluation.h"
 #include "bitfed/federated/summary.h"
@@ -22,7 +23,7 @@ FederationOptions options_of(const Experiment& experiment, const RunHooks& hooks
   options.stop = hooks.stop;
   options.select_by_validation = experiment.select_by_validation;
   options.evaluate_every = experiment.evaluate_every;
-  options.privacy = experiment.privacy;
+  options.privacy = experiment.differential_privacy;
   options.draws_secretly = experiment.served;
   options.checkpoint_seconds = hooks.checkpoint_seconds;
   options.keep_seconds = hooks.checkpoint_seconds;
@@ -66,6 +67,11 @@ void add_ranks(const std::vector<std::string>& rank_hosts, RunSummary* summary) 
 RunSummary run_federation(const Experiment& experiment, Transport& transport, RoundStore& store,
                           const RunHooks& hooks) {
   const std::unique_ptr<ServerHalf> server = experiment.method->make_server();
+  if (server->masked_sum() != nullptr && !transport.can_mask()) {
+    throw input_error(
+        "privacy.secure_aggregation: found true, expected false: this program, or this way of running it, "
+        "cannot mask updates (it needs OpenSSL)");
+  }
   OwnModels own(experiment, transport, hooks.pool);
   const auto evaluate = [&](const Model& model) {
     Evaluation evaluation = hooks.evaluate_elsewhere

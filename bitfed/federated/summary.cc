@@ -114,7 +114,8 @@ RunSummary summarise(const Experiment& experiment, const ServerHalf& server, con
   const std::unique_ptr<Model> binarised = model.binarised();
   if (binarised)
     summary.binarized_accuracy = evaluate_model(*binarised, experiment.evaluation, pool).scores.accuracy;
-  if (experiment.privacy) add_privacy(*experiment.privacy, federation.private_rounds(), &summary);
+  if (experiment.differential_privacy)
+    add_privacy(*experiment.differential_privacy, federation.private_rounds(), &summary);
   add_totals(federation.totals(), experiment.rounds, &summary);
   summary.upload_bytes_raw = server.raw_upload_bytes();
   add_costs(model.costs(), &summary);

@@ -25,7 +25,8 @@ class InProcessTransport : public Transport {
 
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                  const Receive& receive) override {
-    const RoundWork work{client_, broadcast, options_.seed, round, options_.stop};
+    const State decoded = decode(broadcast, "broadcast");
+    const RoundWork work{client_, decoded, options_.seed, round, options_.stop};
     const std::span<const uint32_t> all(clients);
     if (client_.cohort() > 1) {
       run_clients(work, all, receive);

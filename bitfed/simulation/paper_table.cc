@@ -22,7 +22,7 @@ constexpr double kMaxFigure = 1e12;
 template <typename Entry>
 std::vector<std::string> names_of(const std::vector<Entry>& entries) {
   std::vector<std::string> names;
-  for (const Entry& entry : entries) names.push_back(entry.name);
+  for (const Entry& entry : entries) names.emplace_back(entry.name);
   return names;
 }
 

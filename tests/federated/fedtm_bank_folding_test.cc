@@ -40,6 +40,50 @@ TEST(FedtmBankTest, FoldedScoreIsTheFormula) {
   }
 }
 
+// Fourteen holders of each of two classes, and room for ten: those with the most samples.
+TEST(FedtmBankTest, FoldedScoreOfManyHoldersIsTheFormula) {
+  constexpr size_t kClauses = 12;
+  constexpr int kModels = 3;
+  constexpr int kThreshold = 25;
+  const auto images = hand_made::all_images(kWidth);
+  for (uint64_t seed = 0; seed < 5; ++seed) {
+    RandomStream random({seed, "many-holders"});
+    Clients clients(14);
+    std::vector<std::vector<Holder>> holders(2);
+    for (std::vector<Bank>& banks : clients) {
+      for (uint16_t label = 0; label < 2; ++label) {
+        banks.push_back(random_bank(label, kClauses, random));
+        holders[label].push_back({banks.back()});
+      }
+    }
+    ManyHolders many{.literal_prior = 15, .samples_prior = 0};
+    double low = 0;
+    double trust = 0;
+    for (std::vector<Holder>& of_class : holders) {
+      std::stable_sort(of_class.begin(), of_class.end(),
+                       [](const Holder& a, const Holder& b) { return a.bank.samples > b.bank.samples; });
+      of_class.resize(10);
+      const std::vector<size_t> kept = shares(of_class, kModels * kClauses / 2);
+      for (size_t i = 0; i < of_class.size(); ++i) {
+        // Where no clause fires, an opinion is -low / spread.
+        const auto silent = [](const std::vector<size_t>&) { return false; };
+        low -= of_class[i].trust() * calibrated(of_class[i].bank, kept[i], kThreshold, silent, many);
+        trust += of_class[i].trust();
+        ASSERT_GT(kept[i], 0u);
+      }
+    }
+    many.samples_prior = 300;
+    many.common_low = low / trust;
+    const std::vector<float> scores = all_scores(*fold(clients, 2, kModels, kThreshold));
+    for (size_t i = 0; i < images.size(); ++i) {
+      const auto fires_for = [&](const std::vector<size_t>& clause) { return fires(clause, images[i]); };
+      for (size_t label = 0; label < 2; ++label)
+        EXPECT_NEAR(scores[i * 2 + label],
+                    naive_score(holders[label], kModels * kClauses, kThreshold, fires_for, many), 1e-5);
+    }
+  }
+}
+
 // One machine of a composite over images of kWidth pixels in a row; a patch of the whole width is flat.
 struct Machine {
   size_t patch;

@@ -79,6 +79,21 @@ TEST(FedtmBankTest, OfManyHoldersTheLargest) {
   }
 }
 
+// A clause of many literals fits its client's samples alone. With eleven holders 5 / (1 + 15) is kept before
+// 6 / (5 + 15); with ten the heavier clause is.
+TEST(FedtmBankTest, OfManyHoldersClausesOfFewLiterals) {
+  const auto kept = [](size_t holders) {
+    const Bank bank{
+        .label = 0, .samples = 100, .weights = {6, 1, 5, 1}, .clauses = {{0, 1, 2, 3, 7}, {4}, {1}, {4}}};
+    Bank other = bank;
+    other.label = 1;
+    const auto model = fold(Clients(holders, {bank, other}), 2, 5);  // a pair for each of ten
+    return literals_of(model->members()[0], 0, 0);
+  };
+  EXPECT_THAT(kept(10), ElementsAre(0, 1, 2, 3, 7));
+  EXPECT_THAT(kept(11), ElementsAre(1));
+}
+
 // 0 is said of the class that a holder tells apart worst, not of its others on average.
 TEST(FedtmBankTest, TheHardestClassIsTheOther) {
   const Bank other{.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{3}, {}}};

@@ -73,11 +73,26 @@ inline std::vector<size_t> shares(const std::vector<Holder>& holders, size_t pai
   return kept;
 }
 
+// What differs where a class has more than ten holders: docs/methods/fedtm-bank.md.
+struct ManyHolders {
+  double literal_prior = 0;  // clauses are kept by weight / (literals + prior)
+  double samples_prior = 0;  // means count by n / (n + prior)
+  double common_low = 0;     // low / spread, on average over the holders of all classes
+};
+
 // What the `share` heaviest clauses of each polarity of a bank say in the common unit, by the definition: 1
 // for the holder's own samples of the class, 0 for those of the class that it tells apart worst. Empty
 // clauses are none. A clause has a part in the means by its weight to the power of one and a half.
 template <typename Fires>
-double calibrated(const Bank& bank, size_t share, double threshold, const Fires& fires_for) {
+double calibrated(const Bank& bank, size_t share, double threshold, const Fires& fires_for,
+                  const ManyHolders& many = {}) {
+  const auto worth = [&](size_t i) {
+    const auto literals = static_cast<double>(bank.clauses[i].size());
+    return many.literal_prior == 0 ? bank.weights[i] : bank.weights[i] / (literals + many.literal_prior);
+  };
+  const auto lighter = [&](size_t a, size_t b) {
+    return worth(a) != worth(b) ? worth(a) < worth(b) : bank.weights[a] < bank.weights[b];
+  };
   double sum = 0;
   double left[2] = {1, 1};
   for (const size_t polarity : {0u, 1u}) {
@@ -90,8 +105,7 @@ double calibrated(const Bank& bank, size_t share, double threshold, const Fires&
       all += std::pow(bank.weights[i], 1.5);
     }
     for (size_t rank = 0; rank < share && !own.empty(); ++rank) {
-      const auto heaviest = std::max_element(
-          own.begin(), own.end(), [&](size_t a, size_t b) { return bank.weights[a] < bank.weights[b]; });
+      const auto heaviest = std::max_element(own.begin(), own.end(), lighter);
       kept += std::pow(bank.weights[*heaviest], 1.5);
       if (fires_for(bank.clauses[*heaviest])) sum += (polarity == 0 ? 1 : -1) * bank.weights[*heaviest];
       own.erase(heaviest);
@@ -101,7 +115,8 @@ double calibrated(const Bank& bank, size_t share, double threshold, const Fires&
   const auto shrunk = [&](double mean) { return mean * (mean > 0 ? left[0] : left[1]); };
   const double low = shrunk(std::min(bank.negative_mean + bank.hardest_excess, bank.positive_mean));
   const double spread = std::max(shrunk(bank.positive_mean) - low, threshold * (left[0] + left[1]) / 2);
-  return (sum - low) / spread;
+  const double evidence = bank.samples / (bank.samples + many.samples_prior);
+  return (sum - low * evidence) / spread - many.common_low * (1 - evidence);
 }
 
 // By how much a sample is unlike what a holder knows, to the holder's first `count` familiar clauses: 0 for
@@ -123,14 +138,15 @@ double strangeness(const Familiar& familiar, size_t count, double threshold, con
 // The score of one class for one image: docs/methods/fedtm-bank.md.
 template <typename Fires>
 double naive_score(const std::vector<Holder>& holders, size_t budget, double threshold,
-                   const Fires& fires_for) {
+                   const Fires& fires_for, const ManyHolders& many = {}) {
   const std::vector<size_t> kept = shares(holders, budget / 2);
   double score = 0;
   double weight = 0;
   for (size_t i = 0; i < holders.size(); ++i) {
     const Holder& holder = holders[i];
     if (kept[i] == 0) continue;
-    double opinion = calibrated(holder.bank, std::min(kept[i], holder.pairs()), threshold, fires_for) - 0.5;
+    double opinion =
+        calibrated(holder.bank, std::min(kept[i], holder.pairs()), threshold, fires_for, many) - 0.5;
     if (kept[i] > holder.pairs())
       opinion += 0.1 * strangeness(holder.familiar, 2 * (kept[i] - holder.pairs()), threshold, fires_for);
     score += holder.trust() * opinion;

@@ -79,6 +79,45 @@ TEST_P(NetworkMethodTest, ACohortUploadsWhatItsClientsWould) {
 }
 
 // A client with a single image, and a batch that ends with one; and the same upload every time.
+// A half trains its clients with the same trainers, one after the other.
+TEST_P(NetworkMethodTest, ATrainerForgetsItsLastClient) {
+  const auto method = this->method();
+  const auto server = method->make_server();
+  const State broadcast = server->broadcast(2);
+  const auto half = method->make_client();
+  const Dataset data = some_images(24);
+  for (const size_t samples : {24u, 24u, 5u, 24u}) {
+    std::vector<uint32_t> rows(samples);
+    std::iota(rows.begin(), rows.end(), 0u);
+    const Dataset own = subset(data, rows);
+    const auto client = static_cast<uint32_t>(samples);
+    EXPECT_EQ(decode(encode(half->train(broadcast, own, context_of(client))), "upload").sha256(),
+              trained(*method, broadcast, own, client).sha256());
+  }
+}
+
+TEST_P(NetworkMethodTest, UploadsAddedUpElsewhere) {
+  const auto method = this->method("[federation]\nnorm_bound = 2.0\n");
+  const auto here = method->make_server();
+  const auto alone = method->make_server();
+  const auto there = method->make_server();
+  EXPECT_TRUE(here->adds_up());
+  for (uint32_t round = 1; round <= 2; ++round) {
+    const State broadcast = decode(encode(here->broadcast(round)), "broadcast");
+    there->restore(broadcast);
+    for (uint32_t client = 0; client < 5; ++client) {
+      const State upload = trained(*method, broadcast, some_images(8 + client), client);
+      alone->accept(client, upload);
+      (client % 2 == 0 ? here : there)->accept(client, upload);
+    }
+    here->accept_part(decode(encode(there->take_part()), "part"));
+    here->finish_round(round);
+    alone->finish_round(round);
+    EXPECT_EQ(here->save().sha256(), alone->save().sha256());
+  }
+  EXPECT_FALSE(this->method("[federation]\ncombine = \"median\"\n")->make_server()->adds_up());
+}
+
 TEST_P(NetworkMethodTest, SingleImagesAndTheSameTwice) {
   const auto fed = method();
   const auto server = fed->make_server();

@@ -75,7 +75,7 @@ TEST(UpdateGridTest, ALiarInTheClear) {
 TEST(UpdateGridTest, Messages) {
   const ModularVector vector = to_grid(kGrid, {kParts, {1, -2, -1, 3.5}, 3});
   EXPECT_EQ(read_sum_message(decode(encode(sum_message(vector)), "x")), vector);
-  const auto text = [](const std::vector<uint64_t>& fields, const Bytes& elements) {
+  const auto text = [](const std::vector<uint32_t>& fields, const Bytes& elements) {
     State state("client 1");
     state.add("fields", {fields.size() / 2, 2}, fields);
     state.add("elements", {elements.size()}, elements);
@@ -84,8 +84,8 @@ TEST(UpdateGridTest, Messages) {
   EXPECT_EQ(text({1, 8}, {1}), "");
   EXPECT_THAT(text({1, 0}, {1}), HasSubstr("found 1 elements of 0 bits"));
   EXPECT_THAT(text({1, 63}, {1}), HasSubstr("found 1 elements of 63 bits"));
-  EXPECT_THAT(text({~uint64_t{0}, 62, 3, 62}, {1}), HasSubstr("expected at most 4294967296"));
-  EXPECT_THAT(text({uint64_t{1} << 32, 62}, {1}), HasSubstr("found 1 bytes, expected"));
+  EXPECT_THAT(text({~0u, 62, 3, 62}, {1}), HasSubstr("expected at most 2147483648"));
+  EXPECT_THAT(text({1u << 31, 62}, {1}), HasSubstr("found 1 bytes, expected"));
   EXPECT_THAT(text({}, {1}), HasSubstr("found 0 fields"));
 }
 

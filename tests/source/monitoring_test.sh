@@ -1,6 +1,7 @@
 #!/bin/bash
-# Alert rules and dashboard: every metric that they name is one that the server has, and Prometheus' own tool (promtool, of
-# Debian's package prometheus) reads rules and expressions, where it is installed.
+# Alert rules and dashboard: every metric that they name is one that the server has; Prometheus' own tool (promtool, of
+# Debian's package prometheus) reads rules and expressions, and Grafana's own types (PyPI's grafana-foundation-sdk) read the
+# dashboard, where they are installed.
 #   monitoring_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
 source_dir=$2
@@ -28,6 +29,26 @@ with open("dashboard.yml", "w") as file:
         plain = re.sub(r"\$\{?\w+\}?", "x", plain)
         file.write(f"      - record: panel_{number}\n        expr: {json.dumps(plain)}\n")
 PYTHON
+if python3 -c 'import grafana_foundation_sdk' 2>/dev/null; then
+  python3 - "$source_dir" <<'PYTHON'
+import json, pathlib, sys
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models.dashboard import Dashboard
+file = json.loads((pathlib.Path(sys.argv[1]) / "packaging/grafana-dashboard.json").read_text())
+def lost(written, read, where=""):
+    """What Grafana's types do not know, or know with another value."""
+    if isinstance(written, dict) and isinstance(read, dict):
+        for key in written: yield from lost(written[key], read.get(key, "nothing"), f"{where}/{key}")
+    elif isinstance(written, list) and isinstance(read, list) and len(written) == len(read):
+        for number, pair in enumerate(zip(written, read)): yield from lost(*pair, f"{where}/{number}")
+    elif written != read:
+        yield f"{where}: found {written}, Grafana has {read}"
+faults = list(lost(file, json.loads(JSONEncoder().encode(Dashboard.from_json(file)))))
+assert not faults, "packaging/grafana-dashboard.json" + "\n".join(faults)
+PYTHON
+else
+  echo "grafana-foundation-sdk is not installed: its part is left out"
+fi
 if ! command -v promtool >/dev/null; then
   echo "promtool is not installed: its part is left out"
   exit 0

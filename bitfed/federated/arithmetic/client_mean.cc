@@ -94,6 +94,36 @@ void ClientMean::set(TensorValues mean, uint64_t samples, size_t clients) {
   clients_ = clients;
 }
 
+State ClientMean::take_part() {
+  assert(adds_up());
+  State part;
+  part.add_scalar<uint64_t>("clients", clients_);
+  part.add_scalar<uint64_t>("samples", samples_);
+  part.add("norms", {norms_.size()}, norms_);
+  for (size_t t = 0; t < means_.size(); ++t) {
+    const std::span<const uint8_t> sums = means_[t].sums();
+    part.add({fmt::format("sums.{}", t), Dtype::kU8, {sums.size()}, Bytes(sums.begin(), sums.end())});
+  }
+  *this = ClientMean(combining_, std::move(learned_));
+  return part;
+}
+
+void ClientMean::add_part(const State& part, const TensorValues& start) {
+  assert(adds_up() && start.size() == learned_.size());
+  const auto clients = part.scalar<uint64_t>("clients");
+  if (clients == 0) return;
+  const auto samples = part.scalar<uint64_t>("samples");
+  const auto norms = part.values<double>("norms", {State::kAny});
+  means_.resize(start.size());
+  for (size_t t = 0; t < start.size(); ++t) {
+    const uint64_t bytes = start[t].size() * ExactMean::kSumBytes;
+    means_[t].add_sums(part.expect(fmt::format("sums.{}", t), Dtype::kU8, {bytes}).bytes, samples);
+  }
+  norms_.insert(norms_.end(), norms.begin(), norms.end());
+  clients_ += clients;
+  samples_ += samples;
+}
+
 TensorValues ClientMean::middle() const {
   const Combining combining = preparation_combining(combining_);
   TensorValues result = all_.begin()->second;

@@ -10,6 +10,7 @@
 #include "bitfed/base/config.h"
 #include "bitfed/federated/arithmetic/exact_mean.h"
 #include "bitfed/federated/arithmetic/geometric_median.h"
+#include "bitfed/model/state.h"
 
 namespace bitfed {
 
@@ -55,6 +56,12 @@ class ClientMean {
 
   // Instead: the mean of all clients of the round, which was made elsewhere.
   void set(TensorValues mean, uint64_t samples, size_t clients);
+
+  // Means are sums, which several processes can make: what one has added, and adding that to this one's. An
+  // input_error for what does not fit.
+  bool adds_up() const { return combining_.kind == Combining::Kind::kMean; }
+  State take_part();  // resets the object
+  void add_part(const State& part, const TensorValues& start);
 
   size_t clients() const { return clients_; }
   uint64_t samples() const { return samples_; }

@@ -1,8 +1,10 @@
 #include "bitfed/federated/arithmetic/exact_mean.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 
 #include "bitfed/base/error.h"
 
@@ -19,9 +21,14 @@ bool ExactMean::fits(std::span<const float> values) {
   return std::all_of(values.begin(), values.end(), [](float value) { return std::fabs(value) <= kLargest; });
 }
 
-void ExactMean::add(std::span<const float> values, uint32_t weight) {
-  if (weight_ + weight > kMaxWeight)
+void ExactMean::add_weight(uint64_t weight) {
+  if (weight > kMaxWeight || weight_ + weight > kMaxWeight)
     throw input_error("the clients' samples sum up to more than {}", kMaxWeight);
+  weight_ += weight;
+}
+
+void ExactMean::add(std::span<const float> values, uint32_t weight) {
+  add_weight(weight);
   if (sums_.empty()) sums_.resize(values.size());
   assert(sums_.size() == values.size());
   // 2^22 * 2^64 * 2^40 = 2^126: no overflow. Most values are below 1/2, and then fit a processor's own
@@ -32,7 +39,29 @@ void ExactMean::add(std::span<const float> values, uint32_t weight) {
         std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) : static_cast<Sum>(whole);
     sums_[i] += sum * weight;
   }
-  weight_ += weight;
+}
+
+std::span<const uint8_t> ExactMean::sums() const {
+  static_assert(std::endian::native == std::endian::little && sizeof(Sum) == kSumBytes);
+  return {reinterpret_cast<const uint8_t*>(sums_.data()), sums_.size() * kSumBytes};
+}
+
+void ExactMean::add_sums(std::span<const uint8_t> sums, uint64_t weight) {
+  const size_t count = sums.size() / kSumBytes;
+  if (weight == 0 || sums.size() % kSumBytes != 0 || (!sums_.empty() && sums_.size() != count))
+    throw input_error("sums of clients: found {} bytes of weight {}, expected {} and a weight above 0",
+                      sums.size(), weight, sums_.size() * kSumBytes);
+  add_weight(weight);
+  const Sum largest = static_cast<Sum>(static_cast<double>(kLargest) * kOne) * static_cast<Sum>(weight);
+  sums_.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    Sum sum = 0;
+    std::memcpy(&sum, sums.data() + i * kSumBytes, kSumBytes);
+    // Of a damaged message: checked, so that no sum overflows.
+    if (sum > largest || sum < -largest)
+      throw input_error("sums of clients: found one beyond ±{} times its weight, {}", kLargest, weight);
+    sums_[i] += sum;
+  }
 }
 
 std::vector<float> ExactMean::mean() const {

@@ -23,7 +23,15 @@ class ExactMean {
   uint64_t weight() const { return weight_; }
   std::vector<float> mean() const;
 
+  // The sums, 16 bytes each in little endian, for another process; and adding such sums, whose weights add up
+  // to `weight`: the same as adding their vectors here. An input_error for what cannot be such sums.
+  static constexpr size_t kSumBytes = 16;
+  std::span<const uint8_t> sums() const;
+  void add_sums(std::span<const uint8_t> sums, uint64_t weight);
+
  private:
+  void add_weight(uint64_t weight);
+
   __extension__ typedef __int128 Sum;
   std::vector<Sum> sums_;
   uint64_t weight_ = 0;

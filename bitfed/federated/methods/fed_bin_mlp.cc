@@ -297,6 +297,10 @@ class Server : public ServerHalf {
     global_ = {std::move(mean[0]), std::move(mean[1]), std::move(mean[2]), std::move(mean[3])};
   }
 
+  bool adds_up() const override { return mean_.adds_up(); }
+  State take_part() override { return mean_.take_part(); }
+  void accept_part(const State& part) override { mean_.add_part(part, values_of(global_)); }
+
   std::unique_ptr<Model> model() const override {
     return std::make_unique<MlpModel>(recipe_.shape, scaling_, global_);
   }
@@ -350,6 +354,10 @@ class FedBinMlp : public Method {
 };
 
 }  // namespace
+
+std::unique_ptr<ClientHalf> make_fed_bin_mlp_client(const MethodContext& context) {
+  return std::make_unique<Client>(read_recipe(context));
+}
 
 std::unique_ptr<Method> make_fed_bin_mlp(const MethodContext& context) {
   return std::make_unique<FedBinMlp>(read_recipe(context));

@@ -119,14 +119,23 @@ NetworkParameters read_upload(const ParameterShapes& shapes, const NetworkParame
   return parameters;
 }
 
+NetworkTraining training_of(const MethodContext& context) {
+  NetworkTraining training = real_network_training(context);
+  training.key = "fedbat";
+  training.train = [](const LocalContext& local) { return std::make_unique<BinarisedTraining>(local); };
+  training.read_upload = read_upload;
+  return training;
+}
+
 }  // namespace
 
+std::unique_ptr<ClientHalf> make_fedbat_client(const MethodContext& context) {
+  return make_network_client(context, training_of(context));
+}
+
 std::unique_ptr<Method> make_fedbat(const MethodContext& context) {
-  NetworkMethod method = real_network_method(context);
-  method.key = "fedbat";
+  NetworkMethod method = real_network_method(training_of(context));
   method.initialise = initialise_small;
-  method.train = [](const LocalContext& local) { return std::make_unique<BinarisedTraining>(local); };
-  method.read_upload = read_upload;
   return make_network_method(context, std::move(method));
 }
 

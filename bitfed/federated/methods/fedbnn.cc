@@ -30,6 +30,10 @@ bool is_blend(const ParameterShape& parameter) {
   return parameter.name.ends_with(".lambda") || parameter.name.ends_with(".gamma");
 }
 
+bool server_rotates(const RotatedOptions& options) {
+  return options.rotation == RotationUpdate::kFixed;
+}
+
 // Fits the rotation R to the weights, as a client does at the start of an epoch.
 void rotate_at_server(const NetworkSpec& spec, RotatedOptions options, NetworkParameters* parameters) {
   options.rotation = RotationUpdate::kEveryEpoch;
@@ -40,9 +44,7 @@ void rotate_at_server(const NetworkSpec& spec, RotatedOptions options, NetworkPa
   *parameters = parameters_of(network);
 }
 
-}  // namespace
-
-std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
+NetworkTraining training_of(const MethodContext& context) {
   const Config section = context.recipe.section("method");
   const std::vector<std::string> rotations = {"client", "orthogonal", "server", "none"};
   const std::string rotation = section.choice("rotation", rotations[0], rotations);
@@ -51,22 +53,33 @@ std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
                          .rotation = rotation_named(rotation)};
   // Read only where it is given: earlier runs were recorded without it.
   if (section.has("initial_scale")) options.initial_scale = section.number("initial_scale", 1, 1e-3, 1000);
-  NetworkMethod method;
-  method.key = fmt::format("fedbnn lambda={} beta={} rotation={}", options.lambda, options.beta, rotation);
-  const NetworkSpec spec = read_network(context.recipe, context.prototype, true);
-  method.network = {spec, options};
+  NetworkTraining training;
+  training.key = fmt::format("fedbnn lambda={} beta={} rotation={}", options.lambda, options.beta, rotation);
+  training.network = {read_network(context.recipe, context.prototype, true), options};
+  // The server keeps the initial lambda and beta, so that clients learn their own again in every round.
+  training.sends = [server_rotates = server_rotates(options)](const ParameterShape& parameter) {
+    return !is_blend(parameter) && !(server_rotates && is_rotation(parameter));
+  };
+  return training;
+}
+
+}  // namespace
+
+std::unique_ptr<ClientHalf> make_fedbnn_client(const MethodContext& context) {
+  return make_network_client(context, training_of(context));
+}
+
+std::unique_ptr<Method> make_fedbnn(const MethodContext& context) {
+  NetworkMethod method{training_of(context)};
+  const NetworkSpec spec = method.network.spec;
+  const RotatedOptions options = *method.network.rotated;
   method.deploy = [spec, options](const NetworkParameters& parameters) {
     Network network = make_rotated_network(spec, options, 1, RandomStream({.purpose = "replaced"}));
     assign_parameters(parameters, &network);
     network.set_anchor();
     return std::make_unique<NetworkModel>(spec, network.deployed());
   };
-  const bool server_rotates = options.rotation == RotationUpdate::kFixed;
-  // The server keeps the initial lambda and beta, so that clients learn their own again in every round.
-  method.sends = [server_rotates](const ParameterShape& parameter) {
-    return !is_blend(parameter) && !(server_rotates && is_rotation(parameter));
-  };
-  if (server_rotates) {
+  if (server_rotates(options)) {
     method.settle = [spec, options](NetworkParameters* parameters) {
       rotate_at_server(spec, options, parameters);
     };

@@ -117,23 +117,34 @@ NetworkParameters read_upload(const Decomposition& decomposition, const Paramete
   return parameters;
 }
 
-}  // namespace
+Decomposition read_decomposition(const MethodContext& context) {
+  return {context.recipe.section("method").number("ratio", 1.0 / 32, 1e-6, 1), context.seed};
+}
 
-std::unique_ptr<Method> make_fedmud(const MethodContext& context) {
-  Decomposition decomposition;
-  decomposition.ratio = context.recipe.section("method").number("ratio", 1.0 / 32, 1e-6, 1);
-  decomposition.seed = context.seed;
-  NetworkMethod method = real_network_method(context);
-  method.key = fmt::format("fedmud ratio={}", decomposition.ratio);
-  method.learning_rate = 0.01;
-  method.initialise = initialise_small;
-  method.train = [decomposition](const LocalContext& local) {
+NetworkTraining training_of(const MethodContext& context) {
+  const Decomposition decomposition = read_decomposition(context);
+  NetworkTraining training = real_network_training(context);
+  training.key = fmt::format("fedmud ratio={}", decomposition.ratio);
+  training.learning_rate = 0.01;
+  training.train = [decomposition](const LocalContext& local) {
     return std::make_unique<DecomposedTraining>(decomposition, local);
   };
-  method.read_upload = [decomposition](const ParameterShapes& shapes, const NetworkParameters& broadcast,
-                                       const State& upload) {
+  training.read_upload = [decomposition](const ParameterShapes& shapes, const NetworkParameters& broadcast,
+                                         const State& upload) {
     return read_upload(decomposition, shapes, broadcast, upload);
   };
+  return training;
+}
+
+}  // namespace
+
+std::unique_ptr<ClientHalf> make_fedmud_client(const MethodContext& context) {
+  return make_network_client(context, training_of(context));
+}
+
+std::unique_ptr<Method> make_fedmud(const MethodContext& context) {
+  NetworkMethod method = real_network_method(training_of(context));
+  method.initialise = initialise_small;
   method.notes = {
       "FedMUD: all convolutions except the first are decomposed, including those of residual blocks"};
   return make_network_method(context, std::move(method));

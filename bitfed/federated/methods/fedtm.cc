@@ -213,14 +213,16 @@ class FedtmServer : public ServerHalf {
   std::vector<std::vector<ClassBank>> banks_;     // [specialist][class]; empty before the first round ends
 };
 
+std::unique_ptr<ClientHalf> client_of(const TsetlinRecipe& recipe, Rule rule) {
+  return rule == Rule::kStates ? make_automata_client(recipe) : make_tsetlin_client(recipe);
+}
+
 class FedtmMethod : public Method {
  public:
   FedtmMethod(TsetlinRecipe recipe, Rule rule, uint64_t seed)
       : recipe_(std::move(recipe)), rule_(rule), seed_(seed) {}
 
-  std::unique_ptr<ClientHalf> make_client() const override {
-    return rule_ == Rule::kStates ? make_automata_client(recipe_) : make_tsetlin_client(recipe_);
-  }
+  std::unique_ptr<ClientHalf> make_client() const override { return client_of(recipe_, rule_); }
   std::unique_ptr<ServerHalf> make_server() const override {
     if (rule_ == Rule::kStates) return make_automata_server(recipe_, seed_);
     return std::make_unique<FedtmServer>(recipe_, rule_);
@@ -236,13 +238,21 @@ class FedtmMethod : public Method {
   uint64_t seed_;
 };
 
-}  // namespace
-
-std::unique_ptr<Method> make_fedtm(const MethodContext& context) {
+Rule read_rule(const MethodContext& context) {
   const std::vector<std::string> known = {"states", "majority", "best", "or2"};  // in the order of Rule
   const std::string rule = context.recipe.section("method").choice("actions", "states", known);
   const auto index = std::find(known.begin(), known.end(), rule) - known.begin();
-  return std::make_unique<FedtmMethod>(read_tsetlin_recipe(context), static_cast<Rule>(index), context.seed);
+  return static_cast<Rule>(index);
+}
+
+}  // namespace
+
+std::unique_ptr<ClientHalf> make_fedtm_client(const MethodContext& context) {
+  return client_of(read_tsetlin_recipe(context), read_rule(context));
+}
+
+std::unique_ptr<Method> make_fedtm(const MethodContext& context) {
+  return std::make_unique<FedtmMethod>(read_tsetlin_recipe(context), read_rule(context), context.seed);
 }
 
 }  // namespace bitfed

@@ -3,13 +3,16 @@
 //     (sum - mu-) / max(mu+ - mu-, T) - 1/2 + (familiar / mu - 1) / 10,       weight n / (n + 100),
 // where mu+ and mu- are the holder's mean class sums over its samples of the class and of the hardest
 // competing class, familiar is the sum of its familiar clauses and mu their mean over all its samples, each
-// scaled by the fraction that pruning kept. The score is linear in the clauses' outputs, so all holders'
-// banks fold into one machine with a bias.
+// scaled by the fraction that pruning kept. Where a class has many holders, mu- / (mu+ - mu-) is shrunk
+// toward its mean over all holders. The score is linear in the clauses' outputs, so all holders' banks fold
+// into one machine with a bias.
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <numeric>
+#include <queue>
 
 #include <fmt/format.h>
 
@@ -81,6 +84,36 @@ void choose_holders(size_t room, std::vector<Holder>* holders) {
   holders->resize(room);
 }
 
+// Which clauses of a bank are kept: the heaviest. Where a class has many holders, the heaviest clauses are
+// those that fit their client's samples most closely; they have many literals and hardly ever fire on another
+// client's samples. There a clause counts by weight / (literals + literal_prior). A convolutional clause may
+// match anywhere in the image, so its literals restrict it less.
+constexpr int64_t kFlatLiteralPrior = 15;
+constexpr int64_t kPatchLiteralPrior = 40;
+
+struct Choice {
+  bool by_literals = false;
+  int64_t literal_prior = 0;
+};
+
+int64_t count_literals(const BitMatrix& actions, size_t clause) {
+  const uint64_t* row = actions.row(clause);
+  return std::accumulate(row, row + actions.stride(), int64_t{0},
+                         [](int64_t count, uint64_t word) { return count + std::popcount(word); });
+}
+
+// Nonempty clauses of one polarity, the ones to keep first.
+std::vector<size_t> in_order(const ClassBank& bank, size_t polarity, const Choice& choice) {
+  std::vector<size_t> clauses = by_weight(bank.actions, bank.weights, polarity);
+  if (!choice.by_literals) return clauses;
+  std::vector<int64_t> size(bank.weights.size());
+  for (const size_t clause : clauses)
+    size[clause] = count_literals(bank.actions, clause) + choice.literal_prior;
+  std::stable_sort(clauses.begin(), clauses.end(),
+                   [&](size_t a, size_t b) { return bank.weights[a] * size[b] > bank.weights[b] * size[a]; });
+  return clauses;
+}
+
 // A clause's contribution to a mean sum, up to a factor: heavier clauses also fire more often.
 double part_of_mean(int32_t weight) {
   return weight * std::sqrt(static_cast<double>(weight));
@@ -97,11 +130,11 @@ struct PrunedBank {
 // of its polarity that is kept. In a trained machine mu+ - mu- is more than T, mostly several times T. A
 // barely trained one (a single sample, a single epoch) must not be scaled up to the common unit: its noise
 // would dominate the others.
-PrunedBank prune(const ClassBank& bank, size_t share, double threshold) {
+PrunedBank prune(const ClassBank& bank, size_t share, double threshold, const Choice& choice) {
   PrunedBank pruned;
   std::array<double, 2> left = {1, 1};  // kept fraction of the mean sums, by polarity
   for (const size_t polarity : {0u, 1u}) {
-    const std::vector<size_t> clauses = by_weight(bank.actions, bank.weights, polarity);
+    const std::vector<size_t> clauses = in_order(bank, polarity, choice);
     double all = 0;
     double kept = 0;
     for (size_t i = 0; i < clauses.size(); ++i) {
@@ -127,20 +160,24 @@ PrunedBank prune(const ClassBank& bank, size_t share, double threshold) {
 // the budget. Pairs are assigned one at a time to the holder with the most trust per pair (D'Hondt); the
 // first on ties; no holder gets more than it has.
 std::vector<size_t> allot(const std::vector<Holder>& holders, size_t pairs) {
-  std::vector<size_t> kept(holders.size());
-  for (; pairs > 0; --pairs) {
-    size_t next = holders.size();
-    double largest = 0;
-    for (size_t i = 0; i < holders.size(); ++i) {
-      if (kept[i] == holders[i].pairs() + holders[i].familiar_pairs()) continue;
-      const double due = holders[i].trust() / static_cast<double>(kept[i] + 1);
-      if (due > largest) {
-        largest = due;
-        next = i;
-      }
+  struct Claim {
+    double due;
+    size_t holder;
+    bool operator<(const Claim& other) const {
+      return due != other.due ? due < other.due : holder > other.holder;
     }
-    if (next == holders.size()) break;  // all banks are complete
-    ++kept[next];
+  };
+  std::priority_queue<Claim> claims;
+  const auto claim = [&](size_t i, size_t kept) {
+    if (kept < holders[i].pairs() + holders[i].familiar_pairs())
+      claims.push({holders[i].trust() / static_cast<double>(kept + 1), i});
+  };
+  std::vector<size_t> kept(holders.size());
+  for (size_t i = 0; i < holders.size(); ++i) claim(i, 0);
+  for (; pairs > 0 && !claims.empty(); --pairs) {  // empty: all banks are complete
+    const size_t next = claims.top().holder;
+    claims.pop();
+    claim(next, ++kept[next]);
   }
   return kept;
 }
@@ -163,24 +200,68 @@ void fold_familiar(const FamiliarClauses& familiar, size_t count, double thresho
     folded->clauses.push_back({familiar.clauses.actions.row(i), part * kFamiliarity * weights[i] / mean});
 }
 
+// What a class keeps of one holder.
+struct Kept {
+  const Holder* holder;
+  size_t pairs;
+  double part;  // of all holders' trust
+  PrunedBank bank;
+
+  double low() const { return bank.low / bank.spread; }
+};
+
+struct ClassHolders {
+  std::vector<Holder> holders;
+  std::vector<Kept> kept;
+  bool many = false;  // more than kMinHolders before some were chosen
+};
+
 // `budget` clauses for the class.
-FoldedClass fold(const std::vector<Holder>& holders, size_t budget, double threshold) {
-  FoldedClass folded;
-  if (holders.empty()) return folded;
-  const std::vector<size_t> kept = allot(holders, budget / 2);
+void keep(size_t budget, double threshold, const Choice& choice, ClassHolders* of_class) {
+  const std::vector<Holder>& holders = of_class->holders;
+  const std::vector<size_t> pairs = allot(holders, budget / 2);
   double trust = 0;
-  for (size_t i = 0; i < holders.size(); ++i) trust += kept[i] > 0 ? holders[i].trust() : 0;
-  folded.bias = -0.5;
+  for (size_t i = 0; i < holders.size(); ++i) trust += pairs[i] > 0 ? holders[i].trust() : 0;
   for (size_t i = 0; i < holders.size(); ++i) {
-    if (kept[i] == 0) continue;
-    const double part = holders[i].trust() / trust;
-    const PrunedBank pruned = prune(*holders[i].bank, kept[i], threshold);
-    folded.bias -= part / pruned.spread * pruned.low;
-    for (const FoldedClause& clause : pruned.clauses) {
-      folded.clauses.push_back({clause.actions, part / pruned.spread * clause.weight});
+    if (pairs[i] == 0) continue;
+    of_class->kept.push_back({&holders[i], pairs[i], holders[i].trust() / trust,
+                              prune(*holders[i].bank, pairs[i], threshold, choice)});
+  }
+}
+
+// The mean of low over the holders of all classes, by trust.
+double mean_low(const std::vector<ClassHolders>& classes) {
+  double sum = 0;
+  double trust = 0;
+  for (const ClassHolders& of_class : classes) {
+    for (const Kept& kept : of_class.kept) {
+      sum += kept.holder->trust() * kept.low();
+      trust += kept.holder->trust();
     }
-    if (kept[i] > holders[i].pairs())
-      fold_familiar(*holders[i].familiar, 2 * (kept[i] - holders[i].pairs()), threshold, part, &folded);
+  }
+  return trust > 0 ? sum / trust : 0;
+}
+
+// Many holders are clients with a share of the samples each, and mostly of all classes: their class sums are
+// comparable as they are, and differences between the means of few samples are noise that would decide where
+// few clauses fire. So the means count by n / (n + kCalibrationPrior).
+constexpr double kCalibrationPrior = 300;
+
+FoldedClass fold(const ClassHolders& of_class, double common_low, double threshold) {
+  FoldedClass folded;
+  if (of_class.kept.empty()) return folded;
+  folded.bias = -0.5;
+  for (const Kept& kept : of_class.kept) {
+    const double samples = kept.holder->samples;
+    const double evidence = of_class.many ? samples / (samples + kCalibrationPrior) : 1;
+    const double votes = kept.part / kept.bank.spread;
+    folded.bias -= votes * kept.bank.low * evidence + kept.part * common_low * (1 - evidence);
+    for (const FoldedClause& clause : kept.bank.clauses)
+      folded.clauses.push_back({clause.actions, votes * clause.weight});
+    if (kept.pairs > kept.holder->pairs()) {
+      fold_familiar(*kept.holder->familiar, 2 * (kept.pairs - kept.holder->pairs()), threshold, kept.part,
+                    &folded);
+    }
   }
   return folded;
 }
@@ -218,14 +299,25 @@ std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uplo
   const MachineOptions& machine = recipe.specialists[specialist].options;
   // Rounded: 0.1 of a machine of ten clauses is one clause, but not exactly in binary.
   const auto budget = static_cast<size_t>(models * static_cast<double>(machine.clauses) + 1e-9);
-  std::vector<FoldedClass> classes;
-  for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
-    std::vector<Holder> holders = holders_of(uploads, specialist, static_cast<uint16_t>(label));
-    *most = std::max(*most, holders.size());
-    choose_holders(max_holders(models), &holders);
-    classes.push_back(fold(holders, std::max<size_t>(budget, 2), machine.threshold));  // at least one pair
+  Choice choice;
+  choice.literal_prior = recipe.specialists[specialist].shape(recipe.prototype).is_flat()
+                             ? kFlatLiteralPrior
+                             : kPatchLiteralPrior;
+  std::vector<ClassHolders> classes(recipe.prototype.class_count());
+  for (size_t label = 0; label < classes.size(); ++label) {
+    ClassHolders& of_class = classes[label];
+    of_class.holders = holders_of(uploads, specialist, static_cast<uint16_t>(label));
+    *most = std::max(*most, of_class.holders.size());
+    of_class.many = of_class.holders.size() > kMinHolders;
+    choose_holders(max_holders(models), &of_class.holders);
+    choice.by_literals = of_class.many;
+    keep(std::max<size_t>(budget, 2), machine.threshold, choice, &of_class);  // at least one pair
   }
-  return classes;
+  const double common_low = mean_low(classes);
+  std::vector<FoldedClass> folded;
+  for (const ClassHolders& of_class : classes)
+    folded.push_back(fold(of_class, common_low, machine.threshold));
+  return folded;
 }
 
 TsetlinMember make_member(const TsetlinRecipe& recipe, size_t specialist,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 
 #include "bitfed/base/error.h"
@@ -33,21 +34,21 @@ struct Recipe {
 
 // Read only where they are given: earlier runs were recorded without them. To a method with a descent of its
 // own they are unknown keys.
-void read_momentum(const Config& client, const NetworkMethod& method, Recipe* recipe) {
-  if (method.train) return;
+void read_momentum(const Config& client, const NetworkTraining& training, Recipe* recipe) {
+  if (training.train) return;
   if (client.has("momentum")) recipe->momentum = client.number("momentum", 0, 0, 0.9999);
   if (client.has("weight_decay")) recipe->decay = client.number("weight_decay", 0, 0, 1);
 }
 
-Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
+Recipe read_recipe(const MethodContext& context, const NetworkTraining& training) {
   Recipe recipe;
   recipe.seed = context.seed;
   recipe.rounds = static_cast<uint32_t>(context.recipe.integer("rounds", kDefaultRounds, 1));
   const Config client = context.recipe.section("client");
   recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 5, 1, 100000));
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 64, 1, 4096));
-  recipe.rate = client.number("learning_rate", method.learning_rate, 1e-9, 1000);
-  read_momentum(client, method, &recipe);
+  recipe.rate = client.number("learning_rate", training.learning_rate, 1e-9, 1000);
+  read_momentum(client, training, &recipe);
   recipe.schedule = read_rate_schedule(client, recipe.rounds);
   const std::vector<std::string> augmentations = {"none", "crop-flip"};
   if (client.choice("augment", "none", augmentations) == "crop-flip")
@@ -59,8 +60,8 @@ Recipe read_recipe(const MethodContext& context, const NetworkMethod& method) {
 
 class PlainDescent : public LocalTraining {
  public:
-  PlainDescent(const NetworkMethod& method, const LocalContext& context)
-      : sends_(method.sends), trainer_(*context.trainer), client_(context.client) {}
+  PlainDescent(const NetworkTraining& training, const LocalContext& context)
+      : sends_(training.sends), trainer_(*context.trainer), client_(context.client) {}
 
   void descend(const Descent& descent) override { trainer_.descend(client_, descent); }
   State upload() override {
@@ -79,7 +80,7 @@ class PlainDescent : public LocalTraining {
   size_t client_;
 };
 
-NetworkParameters read_plain_upload(const NetworkMethod& method, const ParameterShapes& shapes,
+NetworkParameters read_plain_upload(const NetworkTraining& method, const ParameterShapes& shapes,
                                     const NetworkParameters& broadcast, const State& upload) {
   NetworkParameters parameters;
   size_t tensors = 1;  // samples
@@ -93,7 +94,7 @@ NetworkParameters read_plain_upload(const NetworkMethod& method, const Parameter
 }
 
 // What the clients of a round add to a sum: the change of every parameter that they send.
-SumParts sum_parts_of(const NetworkMethod& method, const ParameterShapes& shapes) {
+SumParts sum_parts_of(const NetworkTraining& method, const ParameterShapes& shapes) {
   SumParts parts;
   for (const ParameterShape& shape : shapes) {
     if (method.sends && !method.sends(shape)) continue;
@@ -102,7 +103,7 @@ SumParts sum_parts_of(const NetworkMethod& method, const ParameterShapes& shapes
   return parts;
 }
 
-NetworkParameters read_any_upload(const NetworkMethod& method, const ParameterShapes& shapes,
+NetworkParameters read_any_upload(const NetworkTraining& method, const ParameterShapes& shapes,
                                   const NetworkParameters& broadcast, const State& upload) {
   return method.read_upload ? method.read_upload(shapes, broadcast, upload)
                             : read_plain_upload(method, shapes, broadcast, upload);
@@ -131,7 +132,7 @@ Announcement read_announcement(const State& broadcast, uint32_t rounds) {
 // One client of a cohort at work: its order of samples, where it is in them, and its training.
 class ClientAtWork {
  public:
-  ClientAtWork(const NetworkMethod& method, const Recipe& recipe, const Announcement& announced,
+  ClientAtWork(const NetworkTraining& training, const Recipe& recipe, const Announcement& announced,
                const CohortClient& client, Trainer* trainer, size_t index)
       : recipe_(recipe),
         announced_(announced),
@@ -147,7 +148,7 @@ class ClientAtWork {
     trainer_.begin_round(index, context_.random.substream(3));
     const LocalContext local{trainer, index, batches * recipe.epochs, announced.round,
                              context_.random.substream(2)};
-    training_ = method.train ? method.train(local) : std::make_unique<PlainDescent>(method, local);
+    training_ = training.train ? training.train(local) : std::make_unique<PlainDescent>(training, local);
   }
 
   bool is_done() const { return epoch_ == recipe_.epochs; }
@@ -219,23 +220,53 @@ class ClientAtWork {
   std::vector<uint8_t> moved_;
 };
 
+// Trainers that wait for the next client: with small clients, making one would take as long as the training.
+class IdleTrainers {
+ public:
+  struct Entry {
+    size_t batch = 0;
+    std::unique_ptr<Trainer> trainer;
+  };
+
+  // One for batches of this size; empty: there is none. One of another size makes way for the one that the
+  // caller is about to make.
+  std::unique_ptr<Trainer> take(size_t batch) {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return nullptr;
+    const auto fits = [&](const Entry& entry) { return entry.batch == batch; };
+    const auto found = std::find_if(idle_.begin(), idle_.end(), fits);
+    std::swap(found == idle_.end() ? idle_.front() : *found, idle_.back());
+    Entry entry = std::move(idle_.back());
+    idle_.pop_back();
+    return entry.batch == batch ? std::move(entry.trainer) : nullptr;
+  }
+  void put(Entry entry) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(entry));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Entry> idle_;
+};
+
 // Clients of a cohort train in lockstep, each with its own batches; one that has done its epochs, or failed,
 // waits.
 class Client : public ClientHalf {
  public:
-  Client(const NetworkMethod& method, const Recipe& recipe, const Trainers& trainers)
-      : method_(method), recipe_(recipe), trainers_(trainers) {
+  Client(NetworkTraining training, const Recipe& recipe, Trainers trainers)
+      : training_(std::move(training)), recipe_(recipe), trainers_(std::move(trainers)) {
     if (!recipe.summed) return;
-    Network network = make_trained_network(method.network, 1, RandomStream({.purpose = "replaced"}));
+    Network network = make_trained_network(training_.network, 1, RandomStream({.purpose = "replaced"}));
     shapes_ = shapes_of(network);
   }
 
   ClientUpdate update_of(const State& broadcast, const State& upload) const override {
     const NetworkParameters before = read_parameters(shapes_, broadcast);
-    const NetworkParameters after = read_any_upload(method_, shapes_, before, upload);
-    ClientUpdate update{sum_parts_of(method_, shapes_), {}, upload.scalar<uint32_t>("samples")};
+    const NetworkParameters after = read_any_upload(training_, shapes_, before, upload);
+    ClientUpdate update{sum_parts_of(training_, shapes_), {}, upload.scalar<uint32_t>("samples")};
     for (size_t p = 0; p < shapes_.size(); ++p) {
-      if (method_.sends && !method_.sends(shapes_[p])) continue;
+      if (training_.sends && !training_.sends(shapes_[p])) continue;
       for (size_t i = 0; i < after[p].size(); ++i)
         update.values.push_back(static_cast<double>(after[p][i]) - before[p][i]);
     }
@@ -254,9 +285,11 @@ class Client : public ClientHalf {
   std::vector<CohortUpload> train_cohort(const State& broadcast,
                                          std::span<const CohortClient> clients) const override {
     const Announcement announced = read_announcement(broadcast, recipe_.rounds);
-    std::unique_ptr<Trainer> trainer;
+    const size_t batch = batch_of(clients);
+    // A device's memory may hold no second trainer.
+    std::unique_ptr<Trainer> trainer = cohort() == 1 ? idle_.take(batch) : nullptr;
     try {
-      trainer = make_trainer(clients);
+      if (!trainer) trainer = trainers_.make(training_.network, clients.size(), batch);
     } catch (const TrainerTooLarge&) {
       if (clients.size() == 1) throw;
       // A cohort of half the size, and then the other half.
@@ -281,7 +314,7 @@ class Client : public ClientHalf {
     for (size_t i = 0; i < clients.size(); ++i) {
       guarded(i, [&](size_t client) {
         trainer->set_parameters(client, parameters);
-        at_work[client] = std::make_unique<ClientAtWork>(method_, recipe_, announced, clients[client],
+        at_work[client] = std::make_unique<ClientAtWork>(training_, recipe_, announced, clients[client],
                                                          trainer.get(), client);
       });
     }
@@ -302,21 +335,28 @@ class Client : public ClientHalf {
     }
     for (size_t i = 0; i < clients.size(); ++i)
       guarded(i, [&](size_t client) { results[client].upload = at_work[client]->upload(); });
+    at_work.clear();
+    if (cohort() == 1) idle_.put({batch, std::move(trainer)});
     return results;
   }
 
  private:
-  std::unique_ptr<Trainer> make_trainer(std::span<const CohortClient> clients) const {
+  size_t batch_of(std::span<const CohortClient> clients) const {
     size_t largest = 0;
     for (const CohortClient& client : clients) largest = std::max(largest, client.samples.size());
-    return trainers_.make(method_.network, clients.size(), std::min<size_t>(recipe_.batch, largest));
+    return std::min<size_t>(recipe_.batch, largest);
   }
 
-  NetworkMethod method_;
+  NetworkTraining training_;
   Recipe recipe_;
   Trainers trainers_;
   ParameterShapes shapes_;  // only where updates are summed
+  mutable IdleTrainers idle_;
 };
+
+Trainers trainers_of(const MethodContext& context) {
+  return context.trainers != nullptr ? *context.trainers : Trainers();
+}
 
 // Of each parameter, whether it is learned.
 std::vector<bool> learned(const ParameterShapes& shapes) {
@@ -370,6 +410,10 @@ class Server : public ServerHalf {
     global_ = mean_.take();
     if (method_.settle) method_.settle(&global_);
   }
+
+  bool adds_up() const override { return mean_.adds_up(); }
+  State take_part() override { return mean_.take_part(); }
+  void accept_part(const State& part) override { mean_.add_part(part, global_); }
 
   std::unique_ptr<Model> model() const override { return method_.deploy(global_); }
 
@@ -442,21 +486,30 @@ void initialise_small(const RandomStream& random, const ParameterShapes& shapes,
   }
 }
 
-NetworkMethod real_network_method(const MethodContext& context) {
-  NetworkMethod method;
-  method.network.spec = read_network(context.recipe, context.prototype, false);
+NetworkTraining real_network_training(const MethodContext& context) {
+  NetworkTraining training;
+  training.network.spec = read_network(context.recipe, context.prototype, false);
+  return training;
+}
+
+NetworkMethod real_network_method(NetworkTraining training) {
+  NetworkMethod method{std::move(training)};
   method.deploy = [spec = method.network.spec](const NetworkParameters& parameters) {
     return std::make_unique<NetworkModel>(spec, parameters);
   };
   return method;
 }
 
+std::unique_ptr<ClientHalf> make_network_client(const MethodContext& context, NetworkTraining training) {
+  const Recipe recipe = read_recipe(context, training);
+  return std::make_unique<Client>(std::move(training), recipe, trainers_of(context));
+}
+
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method) {
   const Recipe recipe = read_recipe(context, method);
   if (recipe.momentum > 0 || recipe.decay > 0)
     method.notes.emplace_back("local training with momentum or weight decay: see the recipe's [client]");
-  return std::make_unique<AveragedNetworks>(std::move(method), recipe,
-                                            context.trainers != nullptr ? *context.trainers : Trainers());
+  return std::make_unique<AveragedNetworks>(std::move(method), recipe, trainers_of(context));
 }
 
 }  // namespace bitfed

@@ -29,28 +29,33 @@ class LocalTraining {
 };
 
 // What FedAvg and its relatives share: the chosen clients train a network by gradient descent for some
-// epochs, the server takes the sample-weighted mean of all parameters and running statistics.
-struct NetworkMethod {
+// epochs, the server takes the sample-weighted mean of all parameters and running statistics. First the
+// clients' part.
+struct NetworkTraining {
   std::string key;  // see Method::client_key
   TrainedNetwork network;
   double learning_rate = 0.1;  // the default
-  // Changes the freshly initialised parameters of the server. None: they stay.
-  std::function<void(const RandomStream& random, const ParameterShapes& shapes, NetworkParameters*)>
-      initialise;
-  // The model of the server's parameters.
-  std::function<std::unique_ptr<Model>(const NetworkParameters& parameters)> deploy;
   // Whether clients send a parameter; those that they do not send stay the server's. None: they send all.
   std::function<bool(const ParameterShape& parameter)> sends;
-  // What the server does to its first parameters and to every new mean. None: nothing.
-  std::function<void(NetworkParameters* parameters)> settle;
   // None: gradient descent of all parameters. A training of its own has no momentum or weight decay.
   std::function<std::unique_ptr<LocalTraining>(const LocalContext& context)> train;
   // The inverse of LocalTraining::upload, given what was broadcast: the client's parameters. An input_error
-  // for whatever does not fit.
+  // for whatever does not fit. None: as they are.
   std::function<NetworkParameters(const ParameterShapes& shapes, const NetworkParameters& broadcast,
                                   const State& upload)>
       read_upload;
-  std::vector<std::string> notes;
+};
+
+// And the server's.
+struct NetworkMethod : NetworkTraining {
+  // Changes the freshly initialised parameters of the server. None: they stay.
+  std::function<void(const RandomStream& random, const ParameterShapes& shapes, NetworkParameters*)>
+      initialise = {};
+  // The model of the server's parameters.
+  std::function<std::unique_ptr<Model>(const NetworkParameters& parameters)> deploy = {};
+  // What the server does to its first parameters and to every new mean. None: nothing.
+  std::function<void(NetworkParameters* parameters)> settle = {};
+  std::vector<std::string> notes = {};
 };
 
 // Whether these are the weights of a convolution or a dense layer.
@@ -61,10 +66,12 @@ void initialise_small(const RandomStream& random, const ParameterShapes& shapes,
                       NetworkParameters* parameters);
 
 // FedAvg of networks that are deployed as they are trained, in real numbers.
-NetworkMethod real_network_method(const MethodContext& context);
+NetworkTraining real_network_training(const MethodContext& context);
+NetworkMethod real_network_method(NetworkTraining training);
 
 // Trains by the context's trainers. Reads [client] epochs, batch, learning_rate and its schedule, momentum,
 // weight_decay, augment, and rounds; of [federation] how the server combines uploads.
+std::unique_ptr<ClientHalf> make_network_client(const MethodContext& context, NetworkTraining training);
 std::unique_ptr<Method> make_network_method(const MethodContext& context, NetworkMethod method);
 
 }  // namespace bitfed

@@ -27,6 +27,10 @@ PrivacyRecipe read_privacy(const Config& recipe, uint32_t clients) {
   privacy.secure_aggregation = section.flag("secure_aggregation", false);
   const bool differential = has_differential_privacy(recipe);
   if (!section.has("update_grid") && !privacy.secure_aggregation && !differential) return privacy;
+  if (privacy.secure_aggregation) {
+    privacy.min_survivors = static_cast<uint32_t>(section.integer("min_survivors", 3, 2, 1 << 20));
+    privacy.phase_seconds = section.number("phase_seconds", privacy.phase_seconds, 0.1, 1e6);
+  }
   UpdateGrid grid;
   // What is clipped has a range; who takes part is drawn, so that all may.
   if (differential) {

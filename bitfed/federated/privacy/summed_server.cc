@@ -3,12 +3,13 @@
 #include <cassert>
 
 #include "bitfed/base/error.h"
+#include "bitfed/federated/privacy/masked_sum.h"
 #include "bitfed/federated/privacy/private_sum.h"
 
 namespace bitfed {
 namespace {
 
-class SummedServer : public ServerHalf {
+class SummedServer : public ServerHalf, public MaskedSum {
  public:
   SummedServer(const PrivacyRecipe& privacy, const std::optional<ServerNoise>& noise,
                std::unique_ptr<ServerHalf> method)
@@ -20,16 +21,16 @@ class SummedServer : public ServerHalf {
   void accept(uint32_t /*client*/, const State& upload) override {
     const ModularVector update = read_sum_message(upload);
     const SumParts parts = parts_on_grid();
-    std::vector<ModularField> fields = privacy_.grid->fields(parts);
-    if (update.fields != fields) {
+    std::vector<ModularField> expected = privacy_.grid->fields(parts);
+    if (update.fields != expected) {
       throw input_error("{}: tensor 'fields': found {} elements in {} fields, expected {} in {}",
                         upload.source(), elements_of(update.fields), update.fields.size(),
-                        elements_of(fields), fields.size());
+                        elements_of(expected), expected.size());
     }
     // What is masked looks like anything.
     if (!privacy_.secure_aggregation) check_on_grid(*privacy_.grid, parts, update, upload.source());
     if (noise_ && !privacy_.secure_aggregation) private_sum().check(update, upload.source());
-    if (clients_ == 0) sum_ = ModularVector::zero(std::move(fields));
+    if (clients_ == 0) sum_ = ModularVector::zero(std::move(expected));
     sum_.add(update);
     ++clients_;
   }
@@ -39,14 +40,20 @@ class SummedServer : public ServerHalf {
     if (noise_) {
       if (clients_ == 0) sum_ = ModularVector::zero(privacy_.grid->fields(parts_on_grid()));  // noise alone
       method_->accept_mean(noised_mean(round));
-      sum_ = {};
-      clients_ = 0;
+      forget();
     } else if (clients_ > 0) {
       method_->accept_mean(from_grid(*privacy_.grid, *method_->sum_parts(), sum_, clients_));
-      sum_ = {};
-      clients_ = 0;
+      forget();
     }
     method_->finish_round(round);
+  }
+
+  MaskedSum* masked_sum() override { return privacy_.secure_aggregation ? this : nullptr; }
+  std::vector<ModularField> fields() const override { return privacy_.grid->fields(*method_->sum_parts()); }
+  void remove(const ModularVector& masks) override { sum_.subtract(masks); }
+  void forget() override {
+    sum_ = {};
+    clients_ = 0;
   }
 
   std::unique_ptr<Model> model() const override { return method_->model(); }
@@ -57,6 +64,8 @@ class SummedServer : public ServerHalf {
     std::vector<std::string> notes = method_->notes();
     notes.push_back(fmt::format("updates were rounded to multiples of 2^-{} before they were summed",
                                 privacy_.grid->bits));
+    if (privacy_.secure_aggregation)
+      notes.emplace_back("secure aggregation: updates were masked, and only their sum was opened");
     if (noise_ && !noise_->served) {
       notes.emplace_back(
           "differential privacy: a simulation draws its noise from the recipe's seed, which is public; it shows "

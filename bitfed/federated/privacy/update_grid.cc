@@ -19,7 +19,7 @@ constexpr double kPreciseOne = 1 << 24;
 constexpr uint32_t kWeightBits = 38;
 
 constexpr uint64_t kMaxFields = 1 << 16;
-constexpr uint64_t kMaxElements = uint64_t{1} << 32;
+constexpr uint64_t kMaxElements = uint64_t{1} << 31;
 
 // The bits of an element whose sum over all clients lies within ± max_clients * max_weight * largest.
 uint32_t bits_for(const UpdateGrid& grid, double largest) {
@@ -149,8 +149,9 @@ void check_on_grid(const UpdateGrid& grid, const SumParts& parts, const ModularV
 
 State sum_message(const ModularVector& vector) {
   State message;
-  std::vector<uint64_t> fields;
-  for (const ModularField& field : vector.fields) fields.insert(fields.end(), {field.count, field.bits});
+  std::vector<uint32_t> fields;
+  for (const ModularField& field : vector.fields)
+    fields.insert(fields.end(), {static_cast<uint32_t>(field.count), field.bits});
   message.add("fields", {vector.fields.size(), 2}, fields);
   const Bytes elements = vector.pack();
   message.add("elements", {elements.size()}, elements);
@@ -158,7 +159,7 @@ State sum_message(const ModularVector& vector) {
 }
 
 ModularVector read_sum_message(const State& message) {
-  const auto numbers = message.values<uint64_t>("fields", {State::kAny, 2});
+  const auto numbers = message.values<uint32_t>("fields", {State::kAny, 2});
   if (numbers.empty() || numbers.size() > 2 * kMaxFields)
     throw input_error("{}: tensor 'fields': found {} fields, expected 1 to {}", message.source(),
                       numbers.size() / 2, kMaxFields);
@@ -171,7 +172,7 @@ ModularVector read_sum_message(const State& message) {
                         message.source(), numbers[i], numbers[i + 1], kMaxElements, ModularVector::kMaxBits);
     }
     elements += numbers[i];
-    fields.push_back({numbers[i], static_cast<uint32_t>(numbers[i + 1])});
+    fields.push_back({numbers[i], numbers[i + 1]});
   }
   expect_tensors(message, 2);
   return ModularVector::unpack(std::move(fields), message.values<uint8_t>("elements", {State::kAny}),

@@ -150,6 +150,17 @@ float training_scale(std::span<const ClassBank> banks, size_t classes) {
   return std::max(1.0f, max - min) * static_cast<float>(classes) / held;
 }
 
+TsetlinRecipe read_one_shot_recipe(const MethodContext& context) {
+  // One recipe can compare the one-shot methods: each ignores the keys of the others.
+  const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions",
+                                         "normalise"};
+  context.recipe.section("method").permit(keys);
+  // And all of them use the same uploads, whether they read the familiar clauses or not.
+  TsetlinRecipe recipe = read_tsetlin_recipe(context);
+  recipe.sends_familiar = true;
+  return recipe;
+}
+
 }  // namespace
 
 Normalise read_normalise(const Config& method, const char* fallback) {
@@ -232,15 +243,12 @@ std::vector<double> read_budget(const Config& method, size_t specialists, double
   return budget;
 }
 
+std::unique_ptr<ClientHalf> make_one_shot_client(const MethodContext& context) {
+  return make_tsetlin_client(read_one_shot_recipe(context));
+}
+
 std::unique_ptr<Method> make_one_shot_method(const MethodContext& context, Fuse fuse) {
-  // One recipe can compare the one-shot methods: each ignores the keys of the others.
-  const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions",
-                                         "normalise"};
-  context.recipe.section("method").permit(keys);
-  // And all of them use the same uploads, whether they read the familiar clauses or not.
-  TsetlinRecipe recipe = read_tsetlin_recipe(context);
-  recipe.sends_familiar = true;
-  return std::make_unique<OneShotMethod>(std::move(recipe), std::move(fuse));
+  return std::make_unique<OneShotMethod>(read_one_shot_recipe(context), std::move(fuse));
 }
 
 }  // namespace bitfed

@@ -52,6 +52,7 @@ struct Fused {
   std::vector<std::string> notes;
 };
 using Fuse = std::function<Fused(const TsetlinRecipe& recipe, const Uploads& uploads)>;
+std::unique_ptr<ClientHalf> make_one_shot_client(const MethodContext& context);
 std::unique_ptr<Method> make_one_shot_method(const MethodContext& context, Fuse fuse);
 
 }  // namespace bitfed

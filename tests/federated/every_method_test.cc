@@ -33,6 +33,22 @@ std::string recipe_of(const std::string& method, bool table) {
   return "rounds = 1\n[model]\n" + model + "[method]\nname = \"" + method + "\"\n[client]\nepochs = 1\n";
 }
 
+// Calls run(name, data) for every method with each kind of data that it takes.
+template <typename Run>
+void for_every_method(const Run& run) {
+  for (const MethodEntry& entry : methods()) {
+    const std::string name(entry.name);
+    if (name != "fed-bin-mlp") run(name, some_images(20));
+    if (name.starts_with("fedtm") || name == "fed-bin-mlp") run(name, some_rows(60));
+  }
+}
+
+ClientContext forgetful() {
+  ClientContext context = context_of(4);
+  context.keep = [](const State& /*state*/) {};
+  return context;
+}
+
 // Every round of the method up to its first of training: with a tensor that does not belong in it an upload
 // is refused, without it accepted.
 void expect_refused(const std::string& name, const Dataset& data) {
@@ -40,8 +56,7 @@ void expect_refused(const std::string& name, const Dataset& data) {
   const auto method = hand_made::method_of(recipe_of(name, data.is_table()), subset(data, {}), 3);
   const auto server = method->make_server();
   const auto client = method->make_client();
-  ClientContext context = context_of(4);
-  context.keep = [](const State& /*state*/) {};
+  const ClientContext context = forgetful();
   for (uint32_t round = server->needs_preparation() ? 0 : 1; round < 2; ++round) {
     State upload = client->train(server->broadcast(round), data, context);
     State junk = upload;
@@ -52,12 +67,27 @@ void expect_refused(const std::string& name, const Dataset& data) {
   }
 }
 
-TEST(JunkTensors, AreRefusedByEveryMethod) {
-  for (const MethodEntry& entry : methods()) {
-    if (entry.name != "fed-bin-mlp") expect_refused(entry.name, some_images(20));
-    if (entry.name.starts_with("fedtm") || entry.name == "fed-bin-mlp")
-      expect_refused(entry.name, some_rows(60));
-  }
+TEST(EveryMethod, RefusesJunkTensors) {
+  for_every_method(expect_refused);
+}
+
+TEST(EveryMethod, HasTheSameClientHalfOnADevice) {
+  for_every_method([](const std::string& name, const Dataset& data) {
+    SCOPED_TRACE(name);
+    const Config recipe = Config::parse(recipe_of(name, data.is_table()), "recipe");
+    const Dataset prototype = subset(data, {});
+    const MethodContext context{recipe, prototype, 3};
+    const auto method = make_method(context);
+    const auto server = method->make_server();
+    const auto device = make_client_half(context);
+    for (uint32_t round = server->needs_preparation() ? 0 : 1; round < 2; ++round) {
+      const State broadcast = server->broadcast(round);
+      const State upload = method->make_client()->train(broadcast, data, forgetful());
+      EXPECT_EQ(encode(device->train(broadcast, data, forgetful())), encode(upload)) << round;
+      server->accept(0, upload);
+      server->finish_round(round);
+    }
+  });
 }
 
 }  // namespace

@@ -1,0 +1,119 @@
+// Federations at the edge of what makes sense, for every Tsetlin method.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "tests/federated/hand_made.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::Contains;
+
+constexpr size_t kClasses = 4;
+constexpr size_t kWidth = 8;
+
+const std::vector<std::string>& tsetlin_methods() {
+  static const std::vector<std::string> kNames = {"fedtm-bank", "fedtmos", "fedtmos-ensemble",
+                                                  "fedtm-largest", "fedtm"};
+  return kNames;
+}
+
+// Samples of these classes in turns: pixel `label` is set and the other three of the first half are not; the
+// second half is random.
+Dataset samples_of(const std::vector<uint16_t>& labels, size_t count, uint64_t seed) {
+  RandomStream random({seed, "edge-federations"});
+  std::vector<std::vector<int>> pixels;
+  std::vector<uint16_t> of_sample;
+  for (size_t i = 0; i < count; ++i) {
+    const uint16_t label = labels[i % labels.size()];
+    std::vector<int>& image = pixels.emplace_back(kWidth);
+    image[label] = 1;
+    for (size_t x = kClasses; x < kWidth; ++x) image[x] = random.below(2) == 0 ? 0 : 1;
+    of_sample.push_back(label);
+  }
+  Dataset samples = hand_made::images(kWidth, kClasses, pixels);
+  samples.labels = of_sample;
+  return samples;
+}
+
+std::unique_ptr<Model> federate(const std::string& name, const std::vector<Dataset>& clients,
+                                std::vector<std::string>* notes = nullptr) {
+  const auto method = hand_made::method_of(
+      "[model]\nname = \"tm\"\nclauses = 20\nthreshold = 20\nsensitivity = 3\n[client]\nepochs = 20\n"
+      "[method]\nname = \"" +
+          name + "\"\n",
+      hand_made::images(kWidth, kClasses));
+  const auto client_half = method->make_client();
+  const auto server = method->make_server();
+  for (uint32_t round = 1; round <= (name == "fedtm" ? 3u : 1u); ++round) {
+    const State broadcast = server->broadcast(round);
+    for (uint32_t client = 0; client < clients.size(); ++client) {
+      const ClientContext context{RandomStream({0, "client", round, client}), {}, {}, {}};
+      server->accept(client, client_half->train(broadcast, clients[client], context));
+    }
+    server->finish_round(round);
+  }
+  if (notes != nullptr) *notes = server->notes();
+  return server->model();
+}
+
+// The accuracy on samples of all classes. Scores must be finite and predictions among `held`.
+double accuracy(const Model& model, const std::set<uint16_t>& held) {
+  ThreadPool pool(1);
+  const Dataset test = samples_of({0, 1, 2, 3}, 400, 99);
+  for (const float score : model.scores(test, pool)) EXPECT_TRUE(std::isfinite(score));
+  const std::vector<uint16_t> predicted = predict(model, test, pool);
+  size_t right = 0;
+  for (size_t i = 0; i < predicted.size(); ++i) {
+    EXPECT_TRUE(held.contains(predicted[i])) << predicted[i];
+    right += predicted[i] == test.labels[i] ? 1 : 0;
+  }
+  return static_cast<double>(right) / static_cast<double>(predicted.size());
+}
+
+TEST(TsetlinEdgeFederationsTest, OneClient) {
+  for (const std::string& name : tsetlin_methods()) {
+    SCOPED_TRACE(name);
+    EXPECT_GT(accuracy(*federate(name, {samples_of({0, 1, 2, 3}, 200, 1)}), {0, 1, 2, 3}), 0.95);
+  }
+}
+
+TEST(TsetlinEdgeFederationsTest, AClassThatNobodyHolds) {
+  for (const std::string& name : tsetlin_methods()) {
+    SCOPED_TRACE(name);
+    const std::vector<Dataset> clients = {samples_of({0, 1}, 100, 1), samples_of({1, 3}, 100, 2),
+                                          samples_of({0, 3}, 100, 3)};
+    EXPECT_GT(accuracy(*federate(name, clients), {0, 1, 3}), 0.7);  // 0.75 is all that can be right
+  }
+}
+
+// Nobody has seen what its class is not.
+TEST(TsetlinEdgeFederationsTest, OneClassEach) {
+  for (const std::string& name : tsetlin_methods()) {
+    SCOPED_TRACE(name);
+    std::vector<Dataset> clients;
+    for (const uint16_t label : {0, 1, 2, 3}) clients.push_back(samples_of({label}, 50, label));
+    EXPECT_GT(accuracy(*federate(name, clients), {0, 1, 2, 3}), 0.7);
+  }
+}
+
+// Twelve clients with a sample each: their clauses know three of the sixteen samples of a class by heart, and
+// the one-shot methods say that this is too little.
+TEST(TsetlinEdgeFederationsTest, OneSampleEach) {
+  for (const std::string& name : tsetlin_methods()) {
+    SCOPED_TRACE(name);
+    std::vector<Dataset> clients;
+    for (uint16_t i = 0; i < 12; ++i) clients.push_back(samples_of({static_cast<uint16_t>(i % 4)}, 1, i));
+    std::vector<std::string> notes;
+    EXPECT_GT(accuracy(*federate(name, clients, &notes), {0, 1, 2, 3}), 0.3);
+    if (name == "fedtm") continue;
+    EXPECT_THAT(notes, Contains("class '2' has 3 samples at all clients together: too few to trust"));
+  }
+}
+
+}  // namespace
+}  // namespace bitfed
