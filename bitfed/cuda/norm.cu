@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kRun = 256;
 constexpr unsigned kThreads = 256;
-constexpr uint32_t kFours = 2;  // of a thread in an elementwise pass: four neighbouring channels each
+constexpr uint32_t kFours = 4;  // of a thread in an elementwise pass: four neighbouring channels each
 constexpr float kEpsilon = 1e-5f;
 constexpr float kMomentum = 0.1f;
 
@@ -167,32 +167,47 @@ __global__ void norm_statistics(Cohort cohort, Norm n, bool pooled) {
   running_variance = (1 - kMomentum) * running_variance + kMomentum * (unbiased * variance);
 }
 
+// What a norm multiplies and adds, of four channels.
+struct ChannelValues {
+  Four mean, inverse, scale, shift;
+
+  BITFED_FORMULA ChannelValues(const Norm& n, uint32_t client, uint32_t c)
+      : mean(batch_row(n, client, kMean) + c),
+        inverse(batch_row(n, client, kInverse) + c),
+        scale(n.scale.at(client) + c),
+        shift(n.shift.at(client) + c) {}
+};
+
+// A thread's fours are so many values apart that most networks' have the same channels.
+BITFED_FORMULA bool same_channels(const Norm& n) {
+  return 4 * kThreads % n.in.channels == 0;
+}
+BITFED_FORMULA size_t four_place(uint32_t i) {
+  return 4 * ((size_t{blockIdx.x} * kFours + i) * kThreads + threadIdx.x);
+}
+
 __global__ void norm_apply(Cohort cohort, Norm n) {
   const uint32_t client = blockIdx.y;
   const size_t count = cohort.images[client] * n.in.floats();
   const size_t base = client * cohort.batch * n.in.floats();
-  const float* means = batch_row(n, client, kMean);
-  const float* inverses = batch_row(n, client, kInverse);
-  const float* scales = n.scale.at(client);
-  const float* shifts = n.shift.at(client);
+  const auto channel = [&](uint32_t i) { return static_cast<uint32_t>(four_place(i)) % n.in.channels; };
+  ChannelValues of(n, client, channel(0));
 #pragma unroll
   for (uint32_t i = 0; i < kFours; ++i) {
-    const size_t at = 4 * ((size_t{blockIdx.x} * kFours + i) * kThreads + threadIdx.x);
+    const size_t at = four_place(i);
     if (at >= count) return;
-    const uint32_t c = static_cast<uint32_t>(at) % n.in.channels;
+    if (!same_channels(n)) of = ChannelValues(n, client, channel(i));
     Four x(n, base + at);
-    const Four mean(means + c), inverse(inverses + c), scale(scales + c), shift(shifts + c);
 #pragma unroll
     for (unsigned j = 0; j < 4; ++j) {
-      const float normal = (x.v[j] - mean.v[j]) * inverse.v[j];
-      x.v[j] = activate(n.activation, __fmaf_rn(normal, scale.v[j], shift.v[j]));
+      const float normal = (x.v[j] - of.mean.v[j]) * of.inverse.v[j];
+      x.v[j] = activate(n.activation, __fmaf_rn(normal, of.scale.v[j], of.shift.v[j]));
     }
     if (n.added != nullptr) {
       const Four added(n.added + base + at);
 #pragma unroll
       for (unsigned j = 0; j < 4; ++j)
-        x.v[j] =
-            smaller(all(n.bounds.max), larger(all(n.bounds.min), all(x.v[j]) + all(added.v[j]))).v;
+        x.v[j] = smaller(all(n.bounds.max), larger(all(n.bounds.min), all(x.v[j]) + all(added.v[j]))).v;
     }
     x.store(n.out + base + at);
   }
@@ -242,27 +257,30 @@ __global__ void norm_backward_apply(Cohort cohort, Norm n, const float* gradient
   const uint32_t client = blockIdx.y;
   const size_t count = cohort.images[client] * n.in.floats();
   const size_t base = client * cohort.batch * n.in.floats();
-  const float* means = batch_row(n, client, kMean);
-  const float* inverses = batch_row(n, client, kInverse);
-  const float* sums = batch_row(n, client, kSum);
-  const float* alongs = batch_row(n, client, kAlong);
-  const float* factors = batch_row(n, client, kFactor);
-  const float* scales = n.scale.at(client);
-  const float* shifts = n.shift.at(client);
+  const auto channel = [&](uint32_t i) { return static_cast<uint32_t>(four_place(i)) % n.in.channels; };
+  const auto row_at = [&](BatchRow row, uint32_t i) { return Four(batch_row(n, client, row) + channel(i)); };
+  ChannelValues of(n, client, channel(0));
+  Four sum = row_at(kSum, 0);
+  Four along = row_at(kAlong, 0);
+  Four factor = row_at(kFactor, 0);
   unsigned found = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kFours; ++i) {
-    const size_t at = 4 * ((size_t{blockIdx.x} * kFours + i) * kThreads + threadIdx.x);
+    const size_t at = four_place(i);
     if (at >= count) break;
-    const uint32_t c = static_cast<uint32_t>(at) % n.in.channels;
-    const Four x(n, base + at), mean(means + c), inverse(inverses + c), scale(scales + c), shift(shifts + c);
-    const Four sum(sums + c), along(alongs + c), factor(factors + c);
+    if (!same_channels(n)) {
+      of = ChannelValues(n, client, channel(i));
+      sum = row_at(kSum, i);
+      along = row_at(kAlong, i);
+      factor = row_at(kFactor, i);
+    }
+    const Four x(n, base + at);
     Four gradient(gradients + base + at);
 #pragma unroll
     for (unsigned j = 0; j < 4; ++j) {
-      const float normal = (x.v[j] - mean.v[j]) * inverse.v[j];
+      const float normal = (x.v[j] - of.mean.v[j]) * of.inverse.v[j];
       const float passed =
-          pass_gradient(n.activation, gradient.v[j], __fmaf_rn(normal, scale.v[j], shift.v[j]));
+          pass_gradient(n.activation, gradient.v[j], __fmaf_rn(normal, of.scale.v[j], of.shift.v[j]));
       gradient.v[j] = __fmaf_rn(along.v[j], normal, passed - sum.v[j]) * factor.v[j];
       const unsigned bits = __float_as_uint(gradient.v[j]) & 0x7fffffffu;
       found = bits > found ? bits : found;

@@ -1,4 +1,4 @@
-// Rotated binary weights, see RotatedWeights. What has sums over a filter takes sixteen threads a filter; the
+// Rotated binary weights, see RotatedWeights. What has sums over a filter takes a block a filter; the
 // products with R1 and R2 take a block some filters.
 
 #include "bitfed/cuda/filters.h"
@@ -8,10 +8,8 @@
 namespace bitfed::cuda {
 namespace {
 
-constexpr unsigned kThreads = 128;  // eight filters
-constexpr size_t kChainBytes = kThreads * sizeof(double);
 constexpr unsigned kRotateThreads = 288;
-constexpr unsigned kTilesOfThread = 2;  // of 8 x 4: four filters of 64 x 72 a block, or eight of 48 x 48
+constexpr unsigned kTilesOfThread = 2;       // of 8 x 4: four filters of 64 x 72 a block, or eight of 48 x 48
 constexpr size_t kRotateShared = 110 << 10;  // two blocks at a time
 
 BITFED_FORMULA float absolute_sine(float angle) {
@@ -28,21 +26,20 @@ BITFED_FORMULA float beta_of(const Rotated& r, uint32_t client) {
   return r.beta ? absolute_sine(*r.gamma.at(client)) : 0.0f;
 }
 
-__global__ void __launch_bounds__(kThreads) standardise_all(Cohort cohort, Rotated r) {
+__global__ void __launch_bounds__(kFilterThreads) standardise_all(Cohort cohort, Rotated r) {
   BITFED_SHARED(double, shared);
-  const FilterThreads threads(shared);
+  const uint32_t f = blockIdx.x;
   const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
-  const uint32_t f = threads.filter < r.filters ? threads.filter : r.filters - 1;
-  const uint32_t count = threads.filter < r.filters ? r.shape.floats() : 0;
   const FusedFilter at(r, client, f);
-  const Standardised by = standardise(r.shape, r.inputs, count, threads, at);
+  const Standardised by = standardise(r.shape, r.inputs, shared, at);
   float* to = r.standard + filter_at(r, client, f);
-  for_filter(r.shape, count, threads.lane, at,
-             [&](const Walk& w, float value) { to[w.i] = standardised(w.has_weight(r.shape), value, by); });
-  if (threads.filter < r.filters && threads.lane == 0)
-    r.alphas[client * size_t{r.filters} + f] = alpha_of(r, client, f);
-  if (count > 0 && threads.lane == 0) r.inverse[client * size_t{r.filters} + f] = by.inverse;
+#pragma unroll 4
+  for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += kFilterThreads)
+    to[i] = standardised(has_weight(r.shape, i), at(i), by);
+  if (threadIdx.x != 0) return;
+  r.alphas[client * size_t{r.filters} + f] = alpha_of(r, client, f);
+  r.inverse[client * size_t{r.filters} + f] = by.inverse;
 }
 
 // ------------------------------------------------------------------------------------------------ products
@@ -59,7 +56,8 @@ struct FilterTiles {
 
 size_t rotate_bytes(const FilterMatrix& s, uint32_t together) {
   const FilterTiles tiles(s);
-  return (size_t{s.rows} * tiles.rows + size_t{s.columns} * tiles.columns + size_t{together} * tiles.floats()) *
+  return (size_t{s.rows} * tiles.rows + size_t{s.columns} * tiles.columns +
+          size_t{together} * tiles.floats()) *
          sizeof(float);
 }
 
@@ -143,7 +141,8 @@ BITFED_FORMULA void rotate(const Rotated& r, uint32_t client, uint32_t count, Fr
     }
   };
   for_own_tiles([&](uint32_t f, uint32_t row, uint32_t column, float(&of)[8][4]) {
-    multiply_tile(filters + f * tiles.floats() + row, tiles.rows, right + column, tiles.columns, s.columns, of);
+    multiply_tile(filters + f * tiles.floats() + row, tiles.rows, right + column, tiles.columns, s.columns,
+                  of);
   });
   __syncthreads();
   for_own_tiles([&](uint32_t f, uint32_t row, uint32_t column, float(&of)[8][4]) {
@@ -211,8 +210,7 @@ BITFED_FORMULA float4& four_at(float* values, size_t at) {
   return *reinterpret_cast<float4*>(values + at);
 }
 
-__global__ void __launch_bounds__(kRotateThreads, 2)
-    take_signs(Cohort cohort, Rotated r, uint32_t together) {
+__global__ void __launch_bounds__(kRotateThreads, 2) take_signs(Cohort cohort, Rotated r, uint32_t together) {
   const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
   const uint32_t first = blockIdx.x * (together == 0 ? 1 : together);
@@ -273,41 +271,40 @@ BITFED_FORMULA float sign_gradient_at(const Rotated& r, uint32_t client, uint32_
   return static_cast<float>(r.sums[(client * size_t{r.filters} + f) * r.inputs + input]) * (1 / factor);
 }
 
-struct BlendInputs {
-  float weight, rotated, anchor, of_sign;
-};
-
 // g, the gradient of what the signs are of, takes the place of the rotated filters, or of nothing.
-__global__ void __launch_bounds__(kThreads) blend_backward(Cohort cohort, Rotated r) {
+__global__ void __launch_bounds__(kFilterThreads) blend_backward(Cohort cohort, Rotated r) {
   BITFED_SHARED(double, shared);
-  const FilterThreads threads(shared);
+  const uint32_t f = blockIdx.x;
   const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
-  const bool has_filter = threads.filter < r.filters;
-  const uint32_t f = has_filter ? threads.filter : r.filters - 1;
-  const uint32_t count = has_filter ? r.shape.floats() : 0;
   const size_t at = filter_at(r, client, f);
   const float alpha = r.alphas[client * size_t{r.filters} + f];
   const float beta = beta_of(r, client);
   const Slope slope(r.surrogates[client]);
+  float* gradients = filter_tile(shared, 0);
+  float* to_rotated = filter_tile(shared, 1);
+  float* to_anchor = filter_tile(shared, 2);
   float of_alpha = 0;
   float of_beta = 0;
-  const auto load = [&](const Walk& w) {
-    const float weight = r.standard[at + w.i];
-    return BlendInputs{weight, r.rotates ? r.rotated[at + w.i] : weight,
-                       r.beta ? r.anchor_standard[at + w.i] : 0.0f,
-                       w.has_weight(r.shape) ? sign_gradient_at(r, client, f, w.weight) : 0.0f};
+  const auto make = [&](uint32_t index, uint32_t i) {
+    const float weight = r.standard[at + index];
+    const float rotated = r.rotates ? r.rotated[at + index] : weight;
+    const float anchor = r.beta ? r.anchor_standard[at + index] : 0.0f;
+    const float of_sign =
+        has_weight(r.shape, index) ? sign_gradient_at(r, client, f, weight_at(r.shape, index)) : 0.0f;
+    const Blend blend(all(weight), all(rotated), all(anchor), alpha, beta);
+    gradients[i] = of_sign * slope.at(blend.blended).v;
+    to_rotated[i] = blend.to_rotated.v;
+    to_anchor[i] = blend.to_anchor.v;
+    r.rotated[at + index] = gradients[i];
   };
-  for_filter(r.shape, count, threads.lane, load, [&](const Walk& w, const BlendInputs& in) {
-    const Blend blend(all(in.weight), all(in.rotated), all(in.anchor), alpha, beta);
-    const float gradient = in.of_sign * slope.at(blend.blended).v;
-    of_alpha = __fmaf_rn(gradient, blend.to_rotated.v, of_alpha);
-    of_beta = __fmaf_rn(gradient, blend.to_anchor.v, of_beta);
-    r.rotated[at + w.i] = gradient;
+  for_chains(r.shape.floats(), make, [&](uint32_t i) {
+    of_alpha = __fmaf_rn(gradients[i], to_rotated[i], of_alpha);
+    of_beta = __fmaf_rn(gradients[i], to_anchor[i], of_beta);
   });
-  of_alpha = threads.sum(of_alpha);
-  of_beta = threads.sum(of_beta);
-  if (!has_filter || threads.lane != 0) return;
+  of_alpha = sum_of_chains(of_alpha, reinterpret_cast<float*>(shared));
+  of_beta = sum_of_chains(of_beta, reinterpret_cast<float*>(shared));
+  if (threadIdx.x != 0) return;
   if (r.rotates) r.theta_gradient.at(client)[f] = of_alpha * slope_of_absolute_sine(r.theta.at(client)[f]);
   r.pulls[(client * size_t{r.filters} + f) * 2] = of_beta;
 }
@@ -331,7 +328,8 @@ __global__ void __launch_bounds__(kRotateThreads, 2)
   const auto put = [&](uint32_t f, uint32_t row, uint32_t column, const float* values) {
     const float rest = 1 - alphas[f] - beta;
     float4& g = g_at(f, row, column);  // in the padding, 0 as the values are
-    g = float4{rest * g.x + values[0], rest * g.y + values[1], rest * g.z + values[2], rest * g.w + values[3]};
+    g = float4{rest * g.x + values[0], rest * g.y + values[1], rest * g.z + values[2],
+               rest * g.w + values[3]};
   };
   if (together > 0) {
     rotate<true>(r, client, count, from, put);
@@ -340,46 +338,60 @@ __global__ void __launch_bounds__(kRotateThreads, 2)
   }
 }
 
-struct FuseInputs {
-  float gradient, weight;
-};
-
-__global__ void __launch_bounds__(kThreads) fuse_backward(Cohort cohort, Rotated r) {
+__global__ void __launch_bounds__(kFilterThreads) fuse_backward(Cohort cohort, Rotated r) {
   BITFED_SHARED(double, shared);
-  const FilterThreads threads(shared);
+  const uint32_t f = blockIdx.x;
   const uint32_t client = blockIdx.y;
   if (cohort.images[client] == 0) return;
-  const bool has_filter = threads.filter < r.filters;
-  const uint32_t f = has_filter ? threads.filter : r.filters - 1;
-  const uint32_t count = has_filter ? r.shape.floats() : 0;
   const size_t at = filter_at(r, client, f);
   const float lambda = lambda_of(r, client);
   const float rest = 1 - 0.0f - beta_of(r, client);
-  const auto load = [&](const Walk& w) {
-    const float g = r.rotated[at + w.i];
-    return FuseInputs{r.rotates ? g : rest * g + 0.0f * g, r.standard[at + w.i]};
+  const auto gradient_at = [&](uint32_t index) {
+    const float g = r.rotated[at + index];
+    return r.rotates ? g : rest * g + 0.0f * g;
   };
+  float* first = filter_tile(shared, 0);
+  float* second = filter_tile(shared, 1);
   float sum = 0;
   float along = 0;
-  for_filter(r.shape, count, threads.lane, load, [&](const Walk& /*w*/, const FuseInputs& in) {
-    sum = sum + in.gradient;
-    along = __fmaf_rn(in.gradient, in.weight, along);
-  });
-  sum = threads.sum(sum) / static_cast<float>(r.inputs);
-  along = -threads.sum(along) / static_cast<float>(r.inputs);
+  for_chains(
+      r.shape.floats(),
+      [&](uint32_t index, uint32_t i) {
+        first[i] = gradient_at(index);
+        second[i] = r.standard[at + index];
+      },
+      [&](uint32_t i) {
+        sum = sum + first[i];
+        along = __fmaf_rn(first[i], second[i], along);
+      });
+  sum = sum_of_chains(sum, reinterpret_cast<float*>(shared)) / static_cast<float>(r.inputs);
+  along = -sum_of_chains(along, reinterpret_cast<float*>(shared)) / static_cast<float>(r.inputs);
   const float inverse = r.inverse[client * size_t{r.filters} + f];
   float* to = r.weights_gradient.at(client) + size_t{f} * r.weights_stride;
   const float* local = r.weights.at(client) + size_t{f} * r.weights_stride;
+  const auto fused_gradient = [&](uint32_t index) {
+    const bool inside = has_weight(r.shape, index);
+    const float fused =
+        __fmaf_rn(along, r.standard[at + index], gradient_at(index) - sum) * inverse * (inside ? 1.0f : 0.0f);
+    if (inside) to[weight_at(r.shape, index)] = lambda * fused;
+    return fused;
+  };
+  if (!r.lambda) {
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += kFilterThreads) fused_gradient(i);
+    return;
+  }
   float of_lambda = 0;
-  for_filter(r.shape, count, threads.lane, load, [&](const Walk& w, const FuseInputs& in) {
-    const bool inside = w.has_weight(r.shape);
-    const float fused = __fmaf_rn(along, in.weight, in.gradient - sum) * inverse * (inside ? 1.0f : 0.0f);
-    if (inside) to[w.weight] = lambda * fused;
-    if (r.lambda)
-      of_lambda = __fmaf_rn(fused, (inside ? local[w.weight] : 0.0f) - r.anchor[at + w.i], of_lambda);
-  });
-  of_lambda = threads.sum(of_lambda);
-  if (has_filter && threads.lane == 0) r.pulls[(client * size_t{r.filters} + f) * 2 + 1] = of_lambda;
+  for_chains(
+      r.shape.floats(),
+      [&](uint32_t index, uint32_t i) {
+        first[i] = fused_gradient(index);
+        second[i] =
+            (has_weight(r.shape, index) ? local[weight_at(r.shape, index)] : 0.0f) - r.anchor[at + index];
+      },
+      [&](uint32_t i) { of_lambda = __fmaf_rn(first[i], second[i], of_lambda); });
+  of_lambda = sum_of_chains(of_lambda, reinterpret_cast<float*>(shared));
+  if (threadIdx.x == 0) r.pulls[(client * size_t{r.filters} + f) * 2 + 1] = of_lambda;
 }
 
 // The gradients of gamma and lambda, summed over the filters in their order.
@@ -399,20 +411,18 @@ __global__ void add_pulls(Cohort cohort, Rotated r) {
 }
 
 // ------------------------------------------------------------------------------------------------ rounds
-__global__ void __launch_bounds__(kThreads) set_anchor(Rotated r, uint64_t mask) {
+__global__ void __launch_bounds__(kFilterThreads) set_anchor(Rotated r, uint64_t mask) {
   BITFED_SHARED(double, shared);
-  const FilterThreads threads(shared);
+  const uint32_t f = blockIdx.x;
   const uint32_t client = blockIdx.y;
   if (!is_masked(mask, client)) return;
-  const uint32_t f = threads.filter < r.filters ? threads.filter : r.filters - 1;
-  const uint32_t count = threads.filter < r.filters ? r.shape.floats() : 0;
   FusedFilter at(r, client, f);
   at.fuses = false;
-  const Standardised by = standardise(r.shape, r.inputs, count, threads, at);
+  const Standardised by = standardise(r.shape, r.inputs, shared, at);
   const size_t first = filter_at(r, client, f);
-  for (Walk w(r.shape, threads.lane); w.i < count; w.next(r.shape)) {
-    r.anchor[first + w.i] = at(w);
-    r.anchor_standard[first + w.i] = standardised(w.has_weight(r.shape), at(w), by);
+  for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += kFilterThreads) {
+    r.anchor[first + i] = at(i);
+    r.anchor_standard[first + i] = standardised(has_weight(r.shape, i), at(i), by);
   }
 }
 
@@ -428,8 +438,8 @@ __global__ void fuse(Rotated r, uint64_t mask) {
   }
 }
 
-Blocks chain_blocks(const Cohort& cohort, const Rotated& r) {
-  return {(r.filters + kThreads / 16 - 1) / (kThreads / 16), cohort.clients};
+Blocks filter_blocks(const Cohort& cohort, const Rotated& r) {
+  return {r.filters, cohort.clients};
 }
 
 Blocks rotate_blocks(const Cohort& cohort, const Rotated& r) {
@@ -449,29 +459,29 @@ bool rotated_fits(const FilterMatrix& shape) {
 }
 
 void rotated_set_anchor(const Cohort& cohort, const Rotated& r, uint64_t mask, const Stream& stream) {
-  launch(set_anchor, chain_blocks(cohort, r), kThreads, kChainBytes, stream, r, mask);
+  launch(set_anchor, filter_blocks(cohort, r), kFilterThreads, filter_bytes(1), stream, r, mask);
 }
 
 void rotated_fuse(const Cohort& cohort, const Rotated& r, uint64_t mask, const Stream& stream) {
-  launch(fuse, Blocks{r.filters, cohort.clients}, kThreads, 0, stream, r, mask);
+  launch(fuse, filter_blocks(cohort, r), kFilterThreads, 0, stream, r, mask);
 }
 
 void rotated_forward(const Cohort& cohort, const Rotated& r, const Stream& stream) {
-  launch(standardise_all, chain_blocks(cohort, r), kThreads, kChainBytes, stream, cohort, r);
+  launch(standardise_all, filter_blocks(cohort, r), kFilterThreads, filter_bytes(1), stream, cohort, r);
   if (r.rotates) {
     launch(take_signs, rotate_blocks(cohort, r), kRotateThreads, rotate_shared(r), stream, cohort, r,
            filters_together(r.shape));
   } else {
-    launch(take_plain_signs, Blocks{r.filters, cohort.clients}, kThreads, 0, stream, cohort, r);
+    launch(take_plain_signs, filter_blocks(cohort, r), kFilterThreads, 0, stream, cohort, r);
   }
 }
 
 void rotated_backward(const Cohort& cohort, const Rotated& r, const Stream& stream) {
-  launch(blend_backward, chain_blocks(cohort, r), kThreads, kChainBytes, stream, cohort, r);
+  launch(blend_backward, filter_blocks(cohort, r), kFilterThreads, filter_bytes(3), stream, cohort, r);
   if (r.rotates)
     launch(rotate_backward, rotate_blocks(cohort, r), kRotateThreads, rotate_shared(r), stream, cohort, r,
            filters_together(r.shape));
-  launch(fuse_backward, chain_blocks(cohort, r), kThreads, kChainBytes, stream, cohort, r);
+  launch(fuse_backward, filter_blocks(cohort, r), kFilterThreads, filter_bytes(2), stream, cohort, r);
   if (r.lambda || r.beta) launch(add_pulls, Blocks{}, 64, 0, stream, cohort, r);
 }
 

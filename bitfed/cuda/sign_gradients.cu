@@ -1,7 +1,8 @@
 // The gradients of a convolution of signs: their fixed point, and the weights' gradients on the tensor cores.
-// These sum over pixels, which must lie next to each other in memory for that: gradients and signs are written
-// once more as lines, [channel][row of the image][image][column], the signs once per column of the kernel, with
-// zeros where it reaches beyond the image. A row of the kernel then is a number of lines to go up or down.
+// These sum over pixels, which must lie next to each other in memory for that: gradients and signs are
+// written once more as lines, [channel][row of the image][image][column], the signs once per column of the
+// kernel, with zeros where it reaches beyond the image. A row of the kernel then is a number of lines to go
+// up or down.
 
 #include "bitfed/cuda/kernels.h"
 #include "bitfed/cuda/tiles.h"
@@ -9,9 +10,9 @@
 namespace bitfed::cuda {
 namespace {
 
-constexpr unsigned kLinePart = 128;             // of a line, by a block
-constexpr unsigned kPartStep = kLinePart + 4;   // between channels in shared memory
-constexpr unsigned kGradientChannels = 32;      // of a block
+constexpr unsigned kLinePart = 128;            // of a line, by a block
+constexpr unsigned kPartStep = kLinePart + 4;  // between channels in shared memory
+constexpr unsigned kGradientChannels = 32;     // of a block
 constexpr unsigned kSignChannels = 64;
 constexpr unsigned kColumns = 128;  // [tap][channel] of a block that multiplies
 
@@ -128,8 +129,8 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t rest = c.out.channels - first_channel;
   const uint32_t channels = rest < kGradientChannels ? rest : kGradientChannels;
   const size_t step = size_t{c.out.height} * c.line(cohort);
-  const size_t to = (client * size_t{c.out.channels} + first_channel) * step +
-                    size_t{blockIdx.y} * c.line(cohort) + first;
+  const size_t to =
+      (client * size_t{c.out.channels} + first_channel) * step + size_t{blockIdx.y} * c.line(cohort) + first;
   write_lines(high, channels, bytes, c.high_lines + to, step);
   write_lines(low, channels, bytes, c.low_lines + to, step);
 }
@@ -211,11 +212,11 @@ __global__ void __launch_bounds__(kThreads, 2)
     const uint32_t at = first_column + own + i * kRowsAtOnce;
     const uint32_t tap = at / c.in.channels;
     const uint32_t column = tap % c.kernel.side;
-    row_of_kernel[i] = at < inputs ? static_cast<int>(tap / c.kernel.side) - static_cast<int>(c.kernel.padding)
-                                   : -1000000;
-    of_signs[i] = c.sign_lines +
-                  ((size_t{client} * c.kernel.side + column) * c.in.channels + at % c.in.channels) *
-                      c.in.height * line;
+    row_of_kernel[i] =
+        at < inputs ? static_cast<int>(tap / c.kernel.side) - static_cast<int>(c.kernel.padding) : -1000000;
+    of_signs[i] =
+        c.sign_lines +
+        ((size_t{client} * c.kernel.side + column) * c.in.channels + at % c.in.channels) * c.in.height * line;
   }
   uint32_t y = (first * kChunks + chunk) / of_line;
   uint32_t along = (first * kChunks + chunk) % of_line;
@@ -296,9 +297,8 @@ void sign_convolution_backward(const Cohort& cohort, const SignConvolution& c, c
   launch(fixed_point, Blocks{}, 64, 0, stream, cohort, c);
   const size_t parts = (c.line(cohort) + kLinePart - 1) / kLinePart;
   const auto groups = [](uint32_t channels, unsigned size) { return size_t{(channels + size - 1) / size}; };
-  launch(quantise,
-         Blocks{parts * groups(c.out.channels, kGradientChannels), c.out.height, cohort.clients}, kThreads,
-         2 * kGradientChannels * kPartStep, stream, cohort, c, gradient, x_gradient != nullptr);
+  launch(quantise, Blocks{parts * groups(c.out.channels, kGradientChannels), c.out.height, cohort.clients},
+         kThreads, 2 * kGradientChannels * kPartStep, stream, cohort, c, gradient, x_gradient != nullptr);
   launch(write_sign_lines,
          Blocks{parts * groups(c.in.channels, kSignChannels), c.in.height,
                 size_t{cohort.clients} * c.kernel.side},
@@ -309,8 +309,7 @@ void sign_convolution_backward(const Cohort& cohort, const SignConvolution& c, c
   // Enough blocks for the whole device, each with work for a while.
   size_t shares = 1024 / (tiles * cohort.clients) + 1;
   if (shares > (deep + 7) / 8) shares = (deep + 7) / 8;
-  if (shares > 1)
-    stream.clear(c.sums, size_t{cohort.clients} * c.out.channels * inputs * sizeof(int32_t));
+  if (shares > 1) stream.clear(c.sums, size_t{cohort.clients} * c.out.channels * inputs * sizeof(int32_t));
   launch(multiply_weights, Blocks{tiles, shares, cohort.clients}, kThreads, tiles_bytes<kColumns>(), stream,
          cohort, c, static_cast<uint32_t>(shares));
   if (x_gradient != nullptr) sign_convolution_input(cohort, c, adds, x_gradient, stream);

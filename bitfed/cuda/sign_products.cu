@@ -1,6 +1,7 @@
-// Convolutions of signs with signs, and the gradients of their inputs, on the tensor cores: sums of bytes, exact
-// in whatever order. A gradient in fixed point is 256 * high + low, a signed and an unsigned byte; the sums of
-// the high bytes are shifted before the low ones are added. 32-bit sums wrap around within, and end in range.
+// Convolutions of signs with signs, and the gradients of their inputs, on the tensor cores: sums of bytes,
+// exact in whatever order. A gradient in fixed point is 256 * high + low, a signed and an unsigned byte; the
+// sums of the high bytes are shifted before the low ones are added. 32-bit sums wrap around within, and end
+// in range.
 
 #include <vector>
 
@@ -29,7 +30,7 @@ struct PixelProduct {
   size_t weights_client;
   float* result;
   int16_t* whole_result;  // instead of `result`
-  const float* factor;  // of the fixed point
+  const float* factor;    // of the fixed point
   bool adds;
   int8_t dy[kMaxTaps], dx[kMaxTaps];
 };
@@ -87,7 +88,8 @@ __global__ void __launch_bounds__(kThreads, kColumns == 64 ? 3 : 2)
       const int x = row_x[i] + dx;
       const bool inside = deep && y >= 0 && x >= 0 && y < static_cast<int>(p.from.height) &&
                           x < static_cast<int>(p.from.width);
-      const uint32_t pixel = row_image[i] + static_cast<uint32_t>(y) * p.from.width + static_cast<uint32_t>(x);
+      const uint32_t pixel =
+          row_image[i] + static_cast<uint32_t>(y) * p.from.width + static_cast<uint32_t>(x);
       copy_chunk(a + tile_offset(own + i * kRowsAtOnce, chunk),
                  inside ? source + size_t{pixel} * channels + channel : source, inside);
     }
@@ -137,8 +139,8 @@ __global__ void __launch_bounds__(kThreads, kColumns == 64 ? 3 : 2)
       if (column >= p.to.channels) continue;
       if (p.whole_result != nullptr) {
         *reinterpret_cast<unsigned*>(p.whole_result + to + column) =
-            (static_cast<unsigned>(sums[n][2 * half]) & 0xffff) |
-            static_cast<unsigned>(sums[n][2 * half + 1]) << 16;
+            (static_cast<unsigned>(sums[n][2 * half]) & 0xffff) | static_cast<unsigned>(sums[n][2 * half + 1])
+                                                                      << 16;
         continue;
       }
       float2 value{static_cast<float>(sums[n][2 * half]), static_cast<float>(sums[n][2 * half + 1])};
@@ -201,8 +203,8 @@ void launch_pixels(const Cohort& cohort, const PixelProduct& p, const Stream& st
   const size_t rows = size_t{cohort.batch} * p.height * p.width;
   const size_t blocks = (rows + kRows - 1) / kRows;
   if (p.to.channels <= 64) {
-    launch(multiply_pixels<64>, Blocks{blocks, 1, cohort.clients}, kThreads, tiles_bytes<64>(), stream, cohort,
-           p);
+    launch(multiply_pixels<64>, Blocks{blocks, 1, cohort.clients}, kThreads, tiles_bytes<64>(), stream,
+           cohort, p);
   } else {
     launch(multiply_pixels<128>, Blocks{blocks, (p.to.channels + 127) / 128, cohort.clients}, kThreads,
            tiles_bytes<128>(), stream, cohort, p);

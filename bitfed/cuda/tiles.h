@@ -77,24 +77,26 @@ __device__ __forceinline__ uint64_t tile_descriptor(const int8_t* tile) {
 }
 
 #define BITFED_FOUR(n) "+r"(s[n][0]), "+r"(s[n][1]), "+r"(s[n][2]), "+r"(s[n][3])
-#define BITFED_THIRTY_TWO(n)                                                                             \
-  BITFED_FOUR(n), BITFED_FOUR(n + 1), BITFED_FOUR(n + 2), BITFED_FOUR(n + 3), BITFED_FOUR(n + 4),         \
+#define BITFED_THIRTY_TWO(n)                                                                      \
+  BITFED_FOUR(n), BITFED_FOUR(n + 1), BITFED_FOUR(n + 2), BITFED_FOUR(n + 3), BITFED_FOUR(n + 4), \
       BITFED_FOUR(n + 5), BITFED_FOUR(n + 6), BITFED_FOUR(n + 7)
-#define BITFED_64_COLUMNS(type)                                                                           \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n64k32.s32." type ".s8 "                                  \
-               "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                  \
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "        \
-               "%32, %33, 1;"                                                                             \
-               : BITFED_THIRTY_TWO(0)                                                                     \
+#define BITFED_64_COLUMNS(type)                                                                    \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n64k32.s32." type                                  \
+               ".s8 "                                                                              \
+               "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, " \
+               "%32, %33, 1;"                                                                      \
+               : BITFED_THIRTY_TWO(0)                                                              \
                : "l"(of_a), "l"(of_b))
-#define BITFED_128_COLUMNS(type)                                                                          \
-  asm volatile("wgmma.mma_async.sync.aligned.m64n128k32.s32." type ".s8 "                                 \
-               "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                  \
-               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "         \
-               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "         \
-               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "        \
-               "%64, %65, 1;"                                                                             \
-               : BITFED_THIRTY_TWO(0), BITFED_THIRTY_TWO(8)                                               \
+#define BITFED_128_COLUMNS(type)                                                                   \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n128k32.s32." type                                 \
+               ".s8 "                                                                              \
+               "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+               "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "  \
+               "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "  \
+               "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, " \
+               "%64, %65, 1;"                                                                      \
+               : BITFED_THIRTY_TWO(0), BITFED_THIRTY_TWO(8)                                        \
                : "l"(of_a), "l"(of_b))
 #endif
 

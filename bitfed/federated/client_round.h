@@ -20,6 +20,7 @@ struct RoundWork {
   uint64_t seed = 0;
   uint32_t round = 0;
   std::function<bool()> stop;
+  ThreadPool* pool = nullptr;  // threads for the uploads of a cohort; null: the caller's alone
 };
 
 struct ClientWork {

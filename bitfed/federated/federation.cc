@@ -145,20 +145,26 @@ void Federation::run_round(uint32_t round) {
   const bool is_private = training && options_.privacy;
   const Bytes broadcast = encode(server_.broadcast(round));
   const std::vector<uint32_t> clients = choose(round);
-  const std::string depends_on =
-      fmt::format("{}round = {}\nbroadcast = {}\n", options_.depends_on, round, sha256_hex(broadcast));
+  // The digest of a large broadcast takes longer than all else here, and few rounds store an upload.
+  std::string text;
+  const Text depends_on = [&]() -> const std::string& {
+    if (text.empty())
+      text = fmt::format("{}round = {}\nbroadcast = {}\n", options_.depends_on, round, sha256_hex(broadcast));
+    return text;
+  };
   events_(RoundStarted{.round = round, .clients = clients, .download_bytes = broadcast.size()});
   const FederationTotals before = totals_;
   answered_.clear();
   const bool masked = server_.masked_sum() != nullptr;
   if (masked) transport_.begin_sum(round, store_.attempts(round), clients, sha256_hex(broadcast));
 
+  const bool stored = store_.has_round(round);
   std::vector<uint32_t> missing;
   for (const uint32_t client : clients) {
-    if (const auto kept = store_.find(round, client, depends_on)) {
+    if (const auto kept = stored ? store_.find(round, client, depends_on()) : std::nullopt) {
       receive(round, *kept, depends_on, Origin::kCheckpoint);
     } else if (!options_.reuse.empty()) {
-      auto other = UploadStore(options_.reuse).find(round, client, depends_on);
+      auto other = UploadStore(options_.reuse).find(round, client, depends_on());
       if (!other) {
         throw input_error("{}: holds no upload of client {} in round {}", options_.reuse.string(), client,
                           round);
@@ -289,8 +295,7 @@ Scores Federation::evaluate(uint32_t round) {
   return scores;
 }
 
-void Federation::receive(uint32_t round, const ClientResult& result, const std::string& depends_on,
-                         Origin origin) {
+void Federation::receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin) {
   const bool added_up = result.upload.empty();  // elsewhere
   if (!added_up) {
     const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
@@ -301,7 +306,7 @@ void Federation::receive(uint32_t round, const ClientResult& result, const std::
   // kept something that belongs to its upload, the upload alone is of no use.
   const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
   if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state && !added_up)
-    store_.put(round, result, depends_on);
+    store_.put(round, result, depends_on());
   answered_.push_back(result.client);
   ++totals_.uploads;
   totals_.reused_uploads += result.reused ? 1 : 0;

@@ -102,7 +102,8 @@ class Federation {
   bool is_evaluated(uint32_t round) const;
   std::vector<uint32_t> choose(uint32_t round);
   std::vector<uint32_t> draw_each(uint32_t round, const std::vector<uint32_t>& present) const;
-  void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, Origin origin);
+  using Text = std::function<const std::string&()>;  // made when it is asked for
+  void receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin);
   Scores evaluate(uint32_t round);
   void save(uint32_t round);
   uint32_t restore();

@@ -21,6 +21,7 @@
 namespace bitfed {
 
 class MaskedSum;
+class ThreadPool;
 struct Trainers;
 
 // What a client gets for one round's work besides the broadcast and its data.
@@ -59,9 +60,10 @@ class ClientHalf {
 
   // Trains several clients from one broadcast, at most cohort() of them. Returns one result per client, in
   // order: the same upload as train(), or that client's error. An exception fails all of them. By default
-  // calls train() for each.
+  // calls train() for each. `pool`: threads for what this machine does besides; null: the caller's alone.
   virtual std::vector<CohortUpload> train_cohort(const State& broadcast,
-                                                 std::span<const CohortClient> clients) const;
+                                                 std::span<const CohortClient> clients,
+                                                 ThreadPool* pool) const;
 
   // The client's own model that `kept` holds; nullptr where the method has no such models.
   virtual std::unique_ptr<Model> personal_model(const State& /*kept*/) const { return nullptr; }
@@ -76,6 +78,9 @@ class ClientHalf {
 class ServerHalf {
  public:
   virtual ~ServerHalf() = default;
+
+  // Threads that the half may use from now on, for as long as it lives.
+  virtual void use(ThreadPool& /*pool*/) {}
 
   // True while the preparation (round 0, before the first round of training) is still to be done.
   virtual bool needs_preparation() const { return false; }

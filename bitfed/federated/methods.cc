@@ -65,7 +65,8 @@ auto make_named(const Entries& entries, const MethodContext& context) {
 }  // namespace
 
 std::vector<CohortUpload> ClientHalf::train_cohort(const State& broadcast,
-                                                   std::span<const CohortClient> clients) const {
+                                                   std::span<const CohortClient> clients,
+                                                   ThreadPool* /*pool*/) const {
   std::vector<CohortUpload> uploads(clients.size());
   for (size_t i = 0; i < clients.size(); ++i) {
     try {

@@ -67,6 +67,7 @@ void add_ranks(const std::vector<std::string>& rank_hosts, RunSummary* summary) 
 RunSummary run_federation(const Experiment& experiment, Transport& transport, RoundStore& store,
                           const RunHooks& hooks) {
   const std::unique_ptr<ServerHalf> server = experiment.method->make_server();
+  server->use(hooks.pool);
   if (server->masked_sum() != nullptr && !transport.can_mask()) {
     throw input_error(
         "privacy.secure_aggregation: found true, expected false: this program, or this way of running it, "

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "bitfed/base/hash/random.h"
+#include "bitfed/base/thread_pool.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {
@@ -23,6 +24,20 @@ TEST(ExactMeanTest, WeightedByHand) {
   mean.add(std::vector<float>{5, 2, 0.5f}, 1);
   EXPECT_EQ(mean.weight(), 4u);
   EXPECT_THAT(mean.mean(), ElementsAre(2, -1, 0.5f));
+}
+
+TEST(ExactMeanTest, ThreadsCannotMatter) {
+  ThreadPool pool(3);
+  RandomStream random({3, "exact"});
+  ExactMean alone;
+  ExactMean together;
+  for (uint32_t weight = 1; weight < 4; ++weight) {
+    std::vector<float> values(100'003);  // several threads' shares, and a rest
+    for (float& value : values) value = static_cast<float>(random.normal());
+    alone.add(values, weight);
+    together.add(values, weight, &pool);
+  }
+  EXPECT_EQ(together.mean(&pool), alone.mean());
 }
 
 TEST(ExactMeanTest, OrderCannotMatter) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "bitfed/base/thread_pool.h"
 #include "tests/base/error_text.h"
 #include "tests/federated/dark_and_light.h"
 #include "tests/federated/hand_made.h"
@@ -68,7 +69,8 @@ TEST_P(NetworkMethodTest, ACohortUploadsWhatItsClientsWould) {
   contexts[3].progress = [](double) { throw input_error("a client that fails"); };
   std::vector<CohortClient> clients;
   for (size_t client = 0; client < 4; ++client) clients.push_back({data[client], contexts[client]});
-  const std::vector<CohortUpload> uploads = half->train_cohort(broadcast, clients);
+  ThreadPool pool(3);
+  const std::vector<CohortUpload> uploads = half->train_cohort(broadcast, clients, &pool);
   ASSERT_EQ(uploads.size(), 4u);
   for (uint32_t client = 0; client < 3; ++client) {
     ASSERT_EQ(uploads[client].error, nullptr);
@@ -76,6 +78,26 @@ TEST_P(NetworkMethodTest, ACohortUploadsWhatItsClientsWould) {
         << client;
   }
   EXPECT_EQ(error_text([&] { std::rethrow_exception(uploads[3].error); }), "a client that fails");
+}
+
+TEST_P(NetworkMethodTest, ThreadsDoNotChangeTheServer) {
+  ThreadPool pool(3);
+  const auto fed = method();
+  const auto alone = fed->make_server();
+  const auto together = fed->make_server();
+  together->use(pool);
+  for (uint32_t client = 0; client < 3; ++client) {
+    const State upload = trained(*fed, alone->broadcast(1), some_images(5 + client), client);
+    alone->accept(client, upload);
+    together->accept(client, upload);
+  }
+  // Refused as a whole, whichever thread finds it out.
+  State bad = trained(*fed, alone->broadcast(1), some_images(5), 3);
+  bad.add_scalar<float>("another", 1);
+  EXPECT_THAT(error_text([&] { together->accept(3, bad); }), HasSubstr("tensors, expected"));
+  alone->finish_round(1);
+  together->finish_round(1);
+  EXPECT_EQ(together->save(), alone->save());
 }
 
 // A client with a single image, and a batch that ends with one; and the same upload every time.

@@ -80,7 +80,7 @@ void ClientMean::add(uint32_t client, TensorValues values, uint32_t samples, con
   if (combining_.kind == Combining::Kind::kMean) {
     means_.resize(values.size());
     // The first add() refuses too many samples, before any tensor is changed.
-    for (size_t t = 0; t < values.size(); ++t) means_[t].add(values[t], samples);
+    for (size_t t = 0; t < values.size(); ++t) means_[t].add(values[t], samples, pool_);
   } else {
     all_[client] = std::move(values);
   }
@@ -104,7 +104,9 @@ State ClientMean::take_part() {
     const std::span<const uint8_t> sums = means_[t].sums();
     part.add({fmt::format("sums.{}", t), Dtype::kU8, {sums.size()}, Bytes(sums.begin(), sums.end())});
   }
+  ThreadPool* const pool = pool_;
   *this = ClientMean(combining_, std::move(learned_));
+  pool_ = pool;
   return part;
 }
 
@@ -147,13 +149,15 @@ TensorValues ClientMean::take() {
   if (given_) {
     result = *std::move(given_);
   } else if (combining_.kind == Combining::Kind::kMean) {
-    for (const ExactMean& mean : means_) result.push_back(mean.mean());
+    for (const ExactMean& mean : means_) result.push_back(mean.mean(pool_));
   } else {
     result = middle();
   }
   std::vector<double> norms = std::move(norms_);
   std::sort(norms.begin(), norms.end());
+  ThreadPool* pool = pool_;
   *this = ClientMean(combining_, std::move(learned_));
+  pool_ = pool;
   last_norms_ = std::move(norms);
   return result;
 }

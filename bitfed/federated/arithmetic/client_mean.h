@@ -50,6 +50,9 @@ class ClientMean {
   ClientMean(const Combining& combining, std::vector<bool> learned)
       : combining_(combining), learned_(std::move(learned)) {}
 
+  // Threads for adding and the mean; without them, the caller's alone.
+  void use(ThreadPool* pool) { pool_ = pool; }
+
   // `start`: the parameters that the client received. `values` must have the same shape and satisfy
   // ExactMean::fits; `samples` is at least 1. An input_error leaves the object unchanged.
   void add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start);
@@ -83,6 +86,7 @@ class ClientMean {
   std::vector<double> last_norms_;  // of the last take(), sorted
   size_t clients_ = 0;
   uint64_t samples_ = 0;
+  ThreadPool* pool_ = nullptr;
 };
 
 }  // namespace bitfed

@@ -50,11 +50,10 @@ class BinarisedTraining : public LocalTraining {
   }
 
   // Signs of a last draw, and alpha as the ".step" of each layer.
-  State upload() override {
+  State upload(const NetworkParameters& parameters) override {
     State state;
     size_t next = 0;
     const ParameterShapes& shapes = context_.trainer->shapes();
-    const NetworkParameters parameters = context_.trainer->parameters(context_.client);
     for (size_t p = 0; p < shapes.size(); ++p) {
       if (!is_product_weights(shapes[p])) {
         add_parameter(shapes[p], parameters[p], &state);

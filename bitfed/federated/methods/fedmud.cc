@@ -66,11 +66,10 @@ class DecomposedTraining : public LocalTraining {
     }
   }
 
-  State upload() override {
+  State upload(const NetworkParameters& parameters) override {
     State state;
     state.add_scalar<uint32_t>("round", context_.round);
     const ParameterShapes& shapes = context_.trainer->shapes();
-    const NetworkParameters parameters = context_.trainer->parameters(context_.client);
     auto layer = layers_.begin();
     for (size_t p = 0; p < shapes.size(); ++p) {
       if (layer != layers_.end() && layer->parameter == p) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "bitfed/base/error.h"
+#include "bitfed/base/pool_or_caller.h"
 #include "bitfed/data/augmentation.h"
 #include "bitfed/federated/arithmetic/client_mean.h"
 #include "bitfed/federated/expect_tensors.h"
@@ -64,9 +65,8 @@ class PlainDescent : public LocalTraining {
       : sends_(training.sends), trainer_(*context.trainer), client_(context.client) {}
 
   void descend(const Descent& descent) override { trainer_.descend(client_, descent); }
-  State upload() override {
+  State upload(const NetworkParameters& parameters) override {
     State state;
-    const NetworkParameters parameters = trainer_.parameters(client_);
     for (size_t p = 0; p < parameters.size(); ++p) {
       const ParameterShape& shape = trainer_.shapes()[p];
       if (!sends_ || sends_(shape)) add_parameter(shape, parameters[p], &state);
@@ -81,15 +81,15 @@ class PlainDescent : public LocalTraining {
 };
 
 NetworkParameters read_plain_upload(const NetworkTraining& method, const ParameterShapes& shapes,
-                                    const NetworkParameters& broadcast, const State& upload) {
-  NetworkParameters parameters;
-  size_t tensors = 1;  // samples
-  for (size_t p = 0; p < shapes.size(); ++p) {
-    const bool sent = !method.sends || method.sends(shapes[p]);
-    tensors += sent ? 1 : 0;
-    parameters.push_back(sent ? read_parameter(shapes[p], upload) : broadcast[p]);
-  }
-  expect_tensors(upload, tensors);
+                                    const NetworkParameters& broadcast, const State& upload,
+                                    ThreadPool* pool) {
+  NetworkParameters parameters(shapes.size());
+  std::vector<uint8_t> sent(shapes.size());
+  for_each(pool, shapes.size(), [&](size_t p) {
+    sent[p] = !method.sends || method.sends(shapes[p]) ? 1 : 0;
+    parameters[p] = sent[p] != 0 ? read_parameter(shapes[p], upload) : broadcast[p];
+  });
+  expect_tensors(upload, 1 + std::accumulate(sent.begin(), sent.end(), size_t{0}));  // with samples
   return parameters;
 }
 
@@ -104,9 +104,10 @@ SumParts sum_parts_of(const NetworkTraining& method, const ParameterShapes& shap
 }
 
 NetworkParameters read_any_upload(const NetworkTraining& method, const ParameterShapes& shapes,
-                                  const NetworkParameters& broadcast, const State& upload) {
+                                  const NetworkParameters& broadcast, const State& upload,
+                                  ThreadPool* pool = nullptr) {
   return method.read_upload ? method.read_upload(shapes, broadcast, upload)
-                            : read_plain_upload(method, shapes, broadcast, upload);
+                            : read_plain_upload(method, shapes, broadcast, upload, pool);
 }
 
 Error diverged(float rate) {
@@ -180,12 +181,12 @@ class ClientAtWork {
     context_.progress(static_cast<double>(epoch_) / recipe_.epochs);
   }
 
-  State upload() {
-    trainer_.end_round(index_);
-    for (const std::vector<float>& values : trainer_.parameters(index_)) {
+  // From the parameters after the round.
+  State upload(const NetworkParameters& parameters) {
+    for (const std::vector<float>& values : parameters) {
       if (!ExactMean::fits(values)) throw diverged(announced_.rate);
     }
-    State upload = training_->upload();
+    State upload = training_->upload(parameters);
     upload.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples_.size()));
     return upload;
   }
@@ -275,15 +276,15 @@ class Client : public ClientHalf {
 
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
     const CohortClient client{samples, context};
-    CohortUpload result = std::move(train_cohort(broadcast, {&client, 1})[0]);
+    CohortUpload result = std::move(train_cohort(broadcast, {&client, 1}, nullptr)[0]);
     if (result.error) std::rethrow_exception(result.error);
     return std::move(result.upload);
   }
 
   size_t cohort() const override { return trainers_.cohort; }
 
-  std::vector<CohortUpload> train_cohort(const State& broadcast,
-                                         std::span<const CohortClient> clients) const override {
+  std::vector<CohortUpload> train_cohort(const State& broadcast, std::span<const CohortClient> clients,
+                                         ThreadPool* pool) const override {
     const Announcement announced = read_announcement(broadcast, recipe_.rounds);
     const size_t batch = batch_of(clients);
     // A device's memory may hold no second trainer.
@@ -294,8 +295,8 @@ class Client : public ClientHalf {
       if (clients.size() == 1) throw;
       // A cohort of half the size, and then the other half.
       const size_t half = clients.size() / 2;
-      std::vector<CohortUpload> uploads = train_cohort(broadcast, clients.first(half));
-      for (CohortUpload& upload : train_cohort(broadcast, clients.subspan(half)))
+      std::vector<CohortUpload> uploads = train_cohort(broadcast, clients.first(half), pool);
+      for (CohortUpload& upload : train_cohort(broadcast, clients.subspan(half), pool))
         uploads.push_back(std::move(upload));
       return uploads;
     }
@@ -333,8 +334,16 @@ class Client : public ClientHalf {
         if (is_at_work(i)) guarded(i, [&](size_t client) { at_work[client]->step(); });
       }
     }
+    // The trainer answers one call at a time; the rest is each client's own.
     for (size_t i = 0; i < clients.size(); ++i)
-      guarded(i, [&](size_t client) { results[client].upload = at_work[client]->upload(); });
+      guarded(i, [&](size_t client) { trainer->end_round(client); });
+    std::vector<NetworkParameters> trained(clients.size());
+    for (size_t i = 0; i < clients.size(); ++i)
+      guarded(i, [&](size_t client) { trained[client] = trainer->parameters(client); });
+    for_each(pool, clients.size(), [&](size_t i) {
+      const NetworkParameters own = std::move(trained[i]);
+      guarded(i, [&](size_t client) { results[client].upload = at_work[client]->upload(own); });
+    });
     at_work.clear();
     if (cohort() == 1) idle_.put({batch, std::move(trainer)});
     return results;
@@ -377,15 +386,20 @@ class Server : public ServerHalf {
     return state;
   }
 
+  void use(ThreadPool& pool) override {
+    pool_ = &pool;
+    mean_.use(&pool);
+  }
+
   void accept(uint32_t client, const State& upload) override {
     const auto samples = upload.scalar<uint32_t>("samples");
     if (samples == 0)
       throw input_error("{}: tensor 'samples': found 0, expected at least 1", upload.source());
-    NetworkParameters parameters = read_any_upload(method_, shapes_, global_, upload);
-    for (const std::vector<float>& numbers : parameters) {
-      if (!ExactMean::fits(numbers))
+    NetworkParameters parameters = read_any_upload(method_, shapes_, global_, upload, pool_);
+    for_each(pool_, parameters.size(), [&](size_t p) {
+      if (!ExactMean::fits(parameters[p]))
         throw input_error("{}: found a parameter beyond ±{}", upload.source(), ExactMean::kLargest);
-    }
+    });
     mean_.add(client, std::move(parameters), samples, global_);
   }
 
@@ -449,6 +463,7 @@ class Server : public ServerHalf {
   ParameterShapes shapes_;
   NetworkParameters global_;
   ClientMean mean_;
+  ThreadPool* pool_ = nullptr;
 };
 
 class AveragedNetworks : public Method {

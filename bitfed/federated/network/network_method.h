@@ -25,7 +25,9 @@ class LocalTraining {
   virtual ~LocalTraining() = default;
   virtual void before_step() {}                      // sets the parameters that the next step uses
   virtual void descend(const Descent& descent) = 0;  // the trainer has the client's gradients
-  virtual State upload() = 0;                        // after the last step; without `samples`
+  // After the last step, from the client's parameters then; without `samples`. Of the trainer it uses the
+  // shapes alone, so that the clients of a cohort can do it at the same time.
+  virtual State upload(const NetworkParameters& parameters) = 0;
 };
 
 // What FedAvg and its relatives share: the chosen clients train a network by gradient descent for some

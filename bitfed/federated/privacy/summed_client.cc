@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "bitfed/base/pool_or_caller.h"
 #include "bitfed/federated/privacy/private_sum.h"
 
 namespace bitfed {
@@ -19,17 +20,17 @@ class SummedClient : public ClientHalf {
 
   size_t cohort() const override { return method_->cohort(); }
 
-  std::vector<CohortUpload> train_cohort(const State& broadcast,
-                                         std::span<const CohortClient> clients) const override {
-    std::vector<CohortUpload> uploads = method_->train_cohort(broadcast, clients);
-    for (CohortUpload& upload : uploads) {
-      if (upload.error) continue;
+  std::vector<CohortUpload> train_cohort(const State& broadcast, std::span<const CohortClient> clients,
+                                         ThreadPool* pool) const override {
+    std::vector<CohortUpload> uploads = method_->train_cohort(broadcast, clients, pool);
+    for_each(pool, uploads.size(), [&](size_t i) {
+      if (uploads[i].error) return;
       try {
-        upload.upload = summed(broadcast, upload.upload);
+        uploads[i].upload = summed(broadcast, uploads[i].upload);
       } catch (...) {
-        upload.error = std::current_exception();
+        uploads[i].error = std::current_exception();
       }
-    }
+    });
     return uploads;
   }
 
