@@ -20,6 +20,9 @@ void add_join(CLI::App& app);
 void add_join_options(CLI::App& app);  // of join itself, and of bitfed-client
 void add_certs(CLI::App& app);
 void add_admin(CLI::App& app);
-void add_listings(CLI::App& app);  // methods, models, datasets
+void add_forget(CLI::App& app);
+void add_privacy(CLI::App& app);
+void add_privacy_audit(CLI::App& privacy);  // a subcommand of privacy
+void add_listings(CLI::App& app);           // methods, models, datasets
 
 }  // namespace bitfed::cli

@@ -33,6 +33,8 @@ int run(int argc, char** argv) {
   bitfed::cli::add_inspect(app);
   bitfed::cli::add_predict(app);
   bitfed::cli::add_export(app);
+  bitfed::cli::add_forget(app);
+  bitfed::cli::add_privacy(app);
 #ifdef BITFED_RPC
   bitfed::cli::add_serve(app);
   bitfed::cli::add_join(app);

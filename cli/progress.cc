@@ -18,6 +18,10 @@ std::string own_models(const Scores& scores) {
   return fmt::format(", own models {:.2f} %", 100 * *scores.local_accuracy_mean);
 }
 
+std::string epsilon(const RoundFinished& event) {
+  return event.epsilon ? fmt::format(", epsilon {:.2f}", *event.epsilon) : "";
+}
+
 // ", 16 workers 94 % busy" where other processes train.
 std::string workers(const RoundFinished& event) {
   if (!event.workers || !event.workers_busy) return "";
@@ -92,9 +96,13 @@ void Progress::on(const ClientLost& event) {
 
 void Progress::on(const RoundFinished& event) {
   if (!event.scores || is_one_of_many()) return;
-  line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %{}{}", event.round, rounds_,
-                   event.uploads, 1000 * event.aggregation_seconds, 100 * event.scores->accuracy,
-                   own_models(*event.scores), workers(event)));
+  line(fmt::format("round {}/{}: {} uploads fused in {:.0f} ms, accuracy {:.2f} %{}{}{}", event.round,
+                   rounds_, event.uploads, 1000 * event.aggregation_seconds, 100 * event.scores->accuracy,
+                   own_models(*event.scores), epsilon(event), workers(event)));
+}
+
+void Progress::on(const Warning& event) {
+  line(event.text);
 }
 
 double Progress::fraction_of_round() const {

@@ -37,6 +37,7 @@ class Progress {
   void on(const ClientFinished& event);
   void on(const ClientLost& event);
   void on(const RoundFinished& event);
+  void on(const Warning& event);
   void on(const auto& /*any other event*/) {}
 
   void draw();

@@ -61,6 +61,13 @@ std::string speed_text(double samples_per_second) {
   return fmt::format("{:.0f} samples/s", samples_per_second);
 }
 
+void print_privacy(const RunSummary& summary) {
+  if (!summary.epsilon) return;
+  row("privacy", fmt::format("epsilon {:.3f}, delta {}, for one client more or less; {} rounds, noise {}",
+                             *summary.epsilon, summary.delta.value_or(0), summary.private_rounds.value_or(0),
+                             summary.noise_multiplier.value_or(0)));
+}
+
 void print_accuracies(const RunSummary& summary) {
   row("accuracy", shown(summary.accuracy, percent));
   if (summary.f1_macro && summary.balanced_accuracy) {
@@ -117,6 +124,7 @@ void print_summary(const RunSummary& summary, const std::filesystem::path& folde
   row("method", fmt::format("{}, {}", summary.method, summary.model));
   row("data", fmt::format("{}, {}", summary.dataset, summary.partition));
   print_accuracies(summary);
+  print_privacy(summary);
   print_costs(summary);
   row("model sha256", summary.model_sha256);
   for (const std::string& note : summary.notes) row("note", note);

@@ -60,8 +60,9 @@ std::string line_of(const Warning& event) {
 std::string line_of(const RoundFinished& event) {
   const std::string accuracy =
       event.scores ? fmt::format(", accuracy {:.2f} %", 100 * event.scores->accuracy) : "";
-  return fmt::format("round {}: {} updates, {}{}", event.round, event.uploads,
-                     human_bytes(static_cast<double>(event.upload_bytes)), accuracy);
+  const std::string epsilon = event.epsilon ? fmt::format(", epsilon {:.3f}", *event.epsilon) : "";
+  return fmt::format("round {}: {} updates, {}{}{}", event.round, event.uploads,
+                     human_bytes(static_cast<double>(event.upload_bytes)), accuracy, epsilon);
 }
 
 std::string line_of(const RunFinished& event) {

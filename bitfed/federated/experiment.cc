@@ -1,9 +1,11 @@
 #include "bitfed/federated/experiment.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <zlib.h>
 
 #include <algorithm>
+#include <set>
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
@@ -52,6 +54,15 @@ void read_data(const Config& data, DataSplit split, bool partitioned, Experiment
     throw input_error("{}: no samples to test on", experiment->train.name);
 }
 
+// Clients that have withdrawn.
+std::vector<uint32_t> read_without(const Config& federation, int64_t clients) {
+  const std::vector<int64_t> given = federation.integers("without", {}, 0, clients - 1);
+  const std::set<uint32_t> without(given.begin(), given.end());
+  if (without.size() == static_cast<size_t>(clients))
+    throw input_error("{}: found all {} clients, expected fewer", federation.where("without"), clients);
+  return {without.begin(), without.end()};
+}
+
 void read_federation(const Config& federation, Experiment* experiment) {
   const auto clients = static_cast<int64_t>(experiment->clients);
   int64_t chosen = clients;
@@ -67,7 +78,8 @@ void read_federation(const Config& federation, Experiment* experiment) {
   }
   experiment->clients_per_round = static_cast<uint32_t>(chosen);
   experiment->dropout = federation.number("dropout", 0, 0, 1);
-  // Read only where it is given: earlier runs were recorded without it.
+  // Read only where they are given: earlier runs were recorded without them.
+  if (federation.has("without")) experiment->without = read_without(federation, clients);
   if (federation.has("evaluate_every"))
     experiment->evaluate_every = static_cast<uint32_t>(federation.integer("evaluate_every", 1, 1));
   const std::vector<std::string> choices = {"last", "validation"};
@@ -137,13 +149,21 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   read_data(recipe.section("data"), std::move(data), !own_data, &experiment);
   const Dataset prototype = subset(experiment.train, {});
   read_federation(federation, &experiment);
+  const bool differential = has_differential_privacy(recipe);
   experiment.method = make({.recipe = recipe,
                             .prototype = prototype,
                             .seed = experiment.seed,
-                            .clients = experiment.clients_per_round});
-  experiment.privacy = read_privacy(recipe, experiment.clients_per_round);
+                            .clients = differential ? experiment.clients : experiment.clients_per_round,
+                            .sampling = {experiment.clients, experiment.clients_per_round},
+                            .served = real});
+  experiment.privacy = read_privacy(recipe, differential ? experiment.clients : experiment.clients_per_round);
   experiment.rounds = static_cast<uint32_t>(
       recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->max_rounds()));
+  if (differential) {
+    experiment.differential_privacy = read_differential_privacy(
+        recipe, {experiment.clients, experiment.clients_per_round, experiment.rounds});
+  }
+  experiment.served = real;
   if (real) {
     read_policy(federation, &experiment);
   } else {
@@ -152,6 +172,10 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
     federation.permit(of_real_ones);
   }
   check_keys(recipe, &experiment);
+  if (!experiment.without.empty()) {
+    experiment.data_notes.push_back(
+        fmt::format("without the clients of federation.without: {}", fmt::join(experiment.without, ", ")));
+  }
   experiment.recipe = recipe.resolved();
   const Config resolved = Config::parse(experiment.recipe, "the recipe as resolved");
   experiment.method_name = resolved.section("method").text("name", "");

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "bitfed/data/partition/partition.h"
 #include "bitfed/federated/evaluation.h"
 #include "bitfed/federated/method.h"
+#include "bitfed/federated/privacy/differential_privacy.h"
 #include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/run/events.h"
 
@@ -40,9 +42,12 @@ struct Experiment {
   uint32_t rounds = 1;
   uint32_t clients = 1;
   uint32_t clients_per_round = 1;
+  std::vector<uint32_t> without;  // clients that take part in no round, ascending
   double dropout = 0;
   bool select_by_validation = false;  // see FederationOptions
   uint32_t evaluate_every = 1;
+  std::optional<DifferentialPrivacy> differential_privacy;  // empty: none
+  bool served = false;                                      // clients are real
   RoundPolicy policy;
   PrivacyRecipe privacy;
   std::string recipe;      // as resolved

@@ -6,6 +6,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/privacy/masked_sum.h"
+#include "bitfed/federated/privacy/random_bits.h"
 #include "bitfed/federated/upload_store.h"
 #include "bitfed/model/json_fields.h"
 #include "bitfed/run/fields.h"
@@ -26,6 +27,7 @@ struct CheckpointNote {
   uint32_t model_round = 0;
   // The rounds of the clients' saves that go with the checkpoint; the first builds did not note them.
   std::vector<uint32_t> client_states;
+  std::optional<uint64_t> private_rounds = {};
 
   static void fields(auto& self, auto& field) {
     field("round", self.round);
@@ -33,8 +35,14 @@ struct CheckpointNote {
     field("evaluation", self.selected);
     field("model_round", self.model_round);
     field("client_states", self.client_states);
+    field.if_set("private_rounds", self.private_rounds);
   }
 };
+
+CheckpointNote note_of(const State& state) {
+  return read_fields<CheckpointNote>(parse_json(state.text("checkpoint"), state.source()),
+                                     state.source() + ": checkpoint");
+}
 
 constexpr uint32_t kMaxAttempts = 10;  // cohorts of one round
 
@@ -42,6 +50,10 @@ constexpr uint32_t kMaxAttempts = 10;  // cohorts of one round
 constexpr const char* kSelected = "selected_server";
 
 }  // namespace
+
+uint32_t checkpoint_round(const State& checkpoint) {
+  return note_of(checkpoint).round;
+}
 
 std::vector<uint32_t> sample_clients(uint64_t seed, uint32_t round, uint32_t clients, uint32_t count,
                                      uint32_t attempt) {
@@ -62,12 +74,30 @@ Federation::Federation(const FederationOptions& options, ServerHalf& server, Tra
       transport_(transport),
       store_(store),
       evaluate_(std::move(evaluate)),
-      events_(std::move(events)) {}
+      events_(std::move(events)) {
+  if (!options_.privacy) return;
+  const DifferentialPrivacy& privacy = *options_.privacy;
+  cost_.emplace(privacy.release);
+  if (privacy.max_epsilon) {
+    const uint64_t within =
+        releases_within(*privacy.max_epsilon, privacy.delta, privacy.release, options_.rounds);
+    if (within < options_.rounds) max_private_rounds_ = within;
+  }
+}
 
 void Federation::run() {
   const uint32_t done = restore();
   // Round 0 is the preparation: clients answer what the server must know before training.
   for (uint32_t round = server_.needs_preparation() ? 0 : done + 1; round <= options_.rounds; ++round) {
+    if (round > 0 && private_rounds_ >= max_private_rounds_) {
+      const double epsilon = cost_->epsilon(private_rounds_ + 1, options_.privacy->delta);
+      const std::string text =
+          fmt::format("round {} is not run: it would spend epsilon {:.3f}, max_epsilon is {}", round, epsilon,
+                      *options_.privacy->max_epsilon);
+      if (private_rounds_ == 0) throw input_error("privacy.max_epsilon: {}", text);
+      events_(Warning{text});
+      break;
+    }
     run_round(round);
   }
   if (selected_.round == 0) throw failure("no client answered in any of {} rounds", options_.rounds);
@@ -81,16 +111,38 @@ std::vector<uint32_t> Federation::choose(uint32_t round) {
   if (auto begun = store_.chosen(round)) return *std::move(begun);
   const std::vector<uint32_t> present = transport_.present(round, options_.clients);
   if (present.empty()) throw Error(Error::Kind::kStopped, "stopped");
-  const auto there = static_cast<uint32_t>(present.size());
-  const uint32_t count = round > 0 ? std::min(options_.clients_per_round, there) : there;
-  std::vector<uint32_t> clients = sample_clients(options_.seed, round, there, count, store_.attempts(round));
-  for (uint32_t& client : clients) client = present[client];
+  std::vector<uint32_t> clients;
+  if (options_.privacy && round > 0) {
+    clients = draw_each(round, present);
+  } else {
+    const auto there = static_cast<uint32_t>(present.size());
+    const uint32_t count = round > 0 ? std::min(options_.clients_per_round, there) : there;
+    clients = sample_clients(options_.seed, round, there, count, store_.attempts(round));
+    for (uint32_t& client : clients) client = present[client];
+  }
+  std::erase_if(clients, [&](uint32_t client) {
+    return std::binary_search(options_.without.begin(), options_.without.end(), client);
+  });
   store_.begin_round(round, clients);
   return clients;
 }
 
+// Poisson sampling, as the accountant counts it: each with the same probability, whoever else is drawn. A
+// client that is away when it would have been drawn takes part less often, which costs no privacy.
+std::vector<uint32_t> Federation::draw_each(uint32_t round, const std::vector<uint32_t>& present) const {
+  RandomBits bits(options_.draws_secretly
+                      ? system_random_words()
+                      : seeded_random_words({options_.seed, "poisson", round, store_.attempts(round)}));
+  std::vector<uint32_t> drawn;
+  for (const uint32_t client : present) {
+    if (bits.below(options_.clients) < options_.clients_per_round) drawn.push_back(client);
+  }
+  return drawn;
+}
+
 void Federation::run_round(uint32_t round) {
   const bool training = round > 0;
+  const bool is_private = training && options_.privacy;
   const Bytes broadcast = encode(server_.broadcast(round));
   const std::vector<uint32_t> clients = choose(round);
   // The digest of a large broadcast takes longer than all else here, and few rounds store an upload.
@@ -128,7 +180,8 @@ void Federation::run_round(uint32_t round) {
   });
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
   if (const auto part = transport_.take_part()) server_.accept_part(*part);
-  if (totals_.uploads == before.uploads) {
+  // That nobody was drawn is released like any other sum, as noise alone.
+  if (totals_.uploads == before.uploads && !(is_private && clients.empty())) {
     begin_again(round, broadcast.size() * clients.size());
     return;
   }
@@ -143,6 +196,7 @@ void Federation::run_round(uint32_t round) {
 
   const Stopwatch aggregation;
   server_.finish_round(round);
+  if (is_private) ++private_rounds_;
   const double aggregation_seconds = aggregation.seconds();
   totals_.aggregation_seconds += aggregation_seconds;
 
@@ -156,13 +210,17 @@ void Federation::run_round(uint32_t round) {
     event.workers_busy = load->busy;
     event.received_bytes = load->received_bytes;
   }
+  if (is_private) event.epsilon = cost_->epsilon(private_rounds_, options_.privacy->delta);
   if (is_evaluated(round)) {
     const Stopwatch evaluation;
     event.scores = evaluate(round);
     event.evaluation_seconds = evaluation.seconds();
     totals_.evaluation_seconds += evaluation.seconds();
   }
-  if (round == options_.rounds || since_save_.seconds() >= options_.checkpoint_seconds) save(round);
+  // Noise that could be drawn again would tell more than was accounted for: a sum whose noise does not come
+  // from the seed is durable, and counted, before anybody sees anything of it.
+  const bool is_secret = is_private && options_.draws_secretly;
+  if (is_secret || is_last(round) || since_save_.seconds() >= options_.checkpoint_seconds) save(round);
   events_(event);
   // The last round's uploads stay, for other methods to reuse.
   if (round > 1) store_.remove_round(round - 1);
@@ -215,9 +273,13 @@ void Federation::begin_again(uint32_t round, uint64_t download_bytes) {
   run_round(round);
 }
 
+bool Federation::is_last(uint32_t round) const {
+  return round == options_.rounds || private_rounds_ >= max_private_rounds_;
+}
+
 // The preparation is not.
 bool Federation::is_evaluated(uint32_t round) const {
-  return round > 0 && (round % options_.evaluate_every == 0 || round == options_.rounds);
+  return round > 0 && (round % options_.evaluate_every == 0 || is_last(round));
 }
 
 // Evaluates the round's model, which may become the run's.
@@ -266,6 +328,7 @@ void Federation::save(uint32_t round) {
                       .model_round = selected_.round,
                       .client_states = transport_.save(round)};
   if (selected_.round > 0) note.selected.evaluation = selected_.evaluation;
+  if (options_.privacy) note.private_rounds = private_rounds_;
   State state = server_.save();
   if (!selected_.server.empty()) state.add(kSelected, {selected_.server.size()}, selected_.server);
   state.metadata["checkpoint"] = write_fields(note).dump();
@@ -278,9 +341,9 @@ uint32_t Federation::restore() {
   const std::optional<State> saved = store_.load();
   if (!saved) return 0;
   const State& state = *saved;
-  const auto note = read_fields<CheckpointNote>(parse_json(state.text("checkpoint"), state.source()),
-                                                state.source() + ": checkpoint");
+  const CheckpointNote note = note_of(state);
   totals_ = note.totals;
+  private_rounds_ = note.private_rounds.value_or(0);
   server_.restore(state);
   transport_.restore(note.round, note.client_states);
   if (note.round == 0) return 0;

@@ -11,6 +11,7 @@
 #include "bitfed/base/stopwatch.h"
 #include "bitfed/federated/evaluation.h"
 #include "bitfed/federated/method.h"
+#include "bitfed/federated/privacy/differential_privacy.h"
 #include "bitfed/federated/round_store.h"
 #include "bitfed/federated/transport.h"
 #include "bitfed/run/events.h"
@@ -22,6 +23,8 @@ struct FederationOptions {
   uint32_t rounds = 1;
   uint32_t clients = 1;
   uint32_t clients_per_round = 1;
+  std::vector<uint32_t>
+      without;                  // clients that take part in no round, ascending; drawn ones are not replaced
   std::filesystem::path reuse;  // another run's checkpoint folder to take uploads from; empty: none
   // What every upload depends on besides round, client and broadcast: recipe, seed, data.
   std::string depends_on;
@@ -29,6 +32,9 @@ struct FederationOptions {
   // Which round's model the run ends with: the last, or the one that was best on validation data.
   bool select_by_validation = false;
   uint32_t evaluate_every = 1;  // rounds; the last one is always evaluated
+  // With differential privacy each client is drawn by itself, and rounds end at its max_epsilon.
+  std::optional<DifferentialPrivacy> privacy;
+  bool draws_secretly = false;  // who takes part in a private round: not by the seed, which is public
   // Repeating a short round is cheaper than making it durable. The work, in seconds, that a crash may cost,
   // and the training time from which an upload of one of many rounds is stored.
   double checkpoint_seconds = 1;
@@ -84,14 +90,18 @@ class Federation {
   const Model& model() const { return *model_; }
   const Evaluation& evaluation() const { return selected_.evaluation; }
   uint32_t model_round() const { return selected_.round; }
+  // With differential privacy: the rounds whose noised sums were released, interruptions included.
+  uint64_t private_rounds() const { return private_rounds_; }
 
  private:
   void run_round(uint32_t round);
   void begin_again(uint32_t round, uint64_t download_bytes);
   void lose(uint32_t round, uint64_t download_bytes);
   bool open_sum(uint32_t round, uint64_t download_bytes);
+  bool is_last(uint32_t round) const;
   bool is_evaluated(uint32_t round) const;
   std::vector<uint32_t> choose(uint32_t round);
+  std::vector<uint32_t> draw_each(uint32_t round, const std::vector<uint32_t>& present) const;
   using Text = std::function<const std::string&()>;  // made when it is asked for
   void receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin);
   Scores evaluate(uint32_t round);
@@ -113,7 +123,13 @@ class Federation {
   std::vector<uint32_t> answered_;  // the clients of this round, in the order of arrival
   std::unique_ptr<Model> model_;
   Stopwatch since_save_;
+  std::optional<ReleaseCost> cost_;  // of a private round
+  uint64_t private_rounds_ = 0;
+  uint64_t max_private_rounds_ = UINT64_MAX;  // that are within max_epsilon
 };
+
+// The round after which a checkpoint was saved; 0: that of the preparation.
+uint32_t checkpoint_round(const State& checkpoint);
 
 // The clients of a round: `count` of `clients`, ascending, drawn without replacement; others for each
 // attempt.

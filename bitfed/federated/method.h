@@ -13,6 +13,7 @@
 #include "bitfed/base/config.h"
 #include "bitfed/base/hash/random.h"
 #include "bitfed/data/dataset.h"
+#include "bitfed/federated/privacy/differential_privacy.h"
 #include "bitfed/federated/privacy/summed_update.h"
 #include "bitfed/model/model.h"
 #include "bitfed/model/state.h"
@@ -138,6 +139,8 @@ struct MethodContext {
   uint64_t seed = 0;
   const Trainers* trainers = nullptr;  // of the device that clients train networks on; null: the CPU's
   uint32_t clients = 0;                // the most that one round can have; 0: not known
+  Sampling sampling = {};              // of the federation, for noise; its rounds are the recipe's
+  bool served = false;                 // clients are real: noise comes from the system, not from the seed
 };
 
 struct MethodEntry {

@@ -98,7 +98,11 @@ std::unique_ptr<Method> make_method(const MethodContext& context) {
 std::unique_ptr<ClientHalf> make_client_half(const MethodContext& context) {
   const PrivacyRecipe privacy = read_privacy(context.recipe, context.clients);
   std::unique_ptr<ClientHalf> half = make_named(kClients, context);
-  return privacy.grid ? make_summed_client(privacy, std::move(half)) : std::move(half);
+  if (!privacy.grid) return half;
+  std::optional<DifferentialPrivacy> differential;
+  if (has_differential_privacy(context.recipe))
+    differential = read_differential_privacy(context.recipe, context.sampling);
+  return make_summed_client(privacy, differential, std::move(half));
 }
 
 }  // namespace bitfed

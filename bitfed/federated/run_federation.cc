@@ -17,11 +17,14 @@ FederationOptions options_of(const Experiment& experiment, const RunHooks& hooks
   options.rounds = experiment.rounds;
   options.clients = experiment.clients;
   options.clients_per_round = experiment.clients_per_round;
+  options.without = experiment.without;
   if (!hooks.reuse.empty()) options.reuse = hooks.reuse / "checkpoint";
   options.depends_on = experiment.depends_on;
   options.stop = hooks.stop;
   options.select_by_validation = experiment.select_by_validation;
   options.evaluate_every = experiment.evaluate_every;
+  options.privacy = experiment.differential_privacy;
+  options.draws_secretly = experiment.served;
   options.checkpoint_seconds = hooks.checkpoint_seconds;
   options.keep_seconds = hooks.checkpoint_seconds;
   return options;

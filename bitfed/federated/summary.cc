@@ -77,6 +77,13 @@ void add_totals(const FederationTotals& totals, uint32_t rounds, RunSummary* sum
   summary->reused_uploads = totals.reused_uploads;
 }
 
+void add_privacy(const DifferentialPrivacy& privacy, uint64_t rounds, RunSummary* summary) {
+  summary->epsilon = epsilon_of(privacy.release, rounds, privacy.delta);
+  summary->delta = privacy.delta;
+  summary->noise_multiplier = privacy.release.noise_multiplier;
+  summary->private_rounds = rounds;
+}
+
 void add_costs(const ModelCosts& costs, RunSummary* summary) {
   summary->model_bytes = costs.bytes;
   summary->flops = costs.flops;
@@ -107,6 +114,8 @@ RunSummary summarise(const Experiment& experiment, const ServerHalf& server, con
   const std::unique_ptr<Model> binarised = model.binarised();
   if (binarised)
     summary.binarized_accuracy = evaluate_model(*binarised, experiment.evaluation, pool).scores.accuracy;
+  if (experiment.differential_privacy)
+    add_privacy(*experiment.differential_privacy, federation.private_rounds(), &summary);
   add_totals(federation.totals(), experiment.rounds, &summary);
   summary.upload_bytes_raw = server.raw_upload_bytes();
   add_costs(model.costs(), &summary);

@@ -157,6 +157,7 @@ struct RoundFinished {
   // Of the model after the round; empty where it was not evaluated.
   std::optional<Scores> scores = {};
   std::optional<double> evaluation_seconds = {};
+  std::optional<double> epsilon = {};  // spent so far; empty: no differential privacy
   // Of a simulation over several processes: those that trained, and the part of the round's time that they
   // trained for.
   std::optional<uint32_t> workers = {};
@@ -172,6 +173,7 @@ struct RoundFinished {
     field("aggregation_seconds", self.aggregation_seconds);
     field.spread("accuracy", self.scores);
     field.if_set("evaluation_seconds", self.evaluation_seconds);
+    field.if_set("epsilon", self.epsilon);
     field.if_set("workers", self.workers);
     field.if_set("workers_busy", self.workers_busy);
     field.if_set("received_bytes", self.received_bytes);

@@ -30,6 +30,7 @@ void FederationStatus::Round::fields(auto& self, auto& field) {
   field("uploads", self.uploads);
   field("upload_bytes", self.upload_bytes);
   field("accuracy", self.accuracy);
+  field.if_set("epsilon", self.epsilon);
 }
 
 void FederationStatus::fields(auto& self, auto& field) {

@@ -38,6 +38,7 @@ struct FederationStatus {
     uint64_t uploads = 0;
     uint64_t upload_bytes = 0;
     std::optional<double> accuracy = {};
+    std::optional<double> epsilon = {};  // spent so far; empty: no differential privacy
 
     static void fields(auto& self, auto& field);
   };

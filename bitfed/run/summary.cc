@@ -43,6 +43,10 @@ void RunSummary::fields(auto& self, auto& field) {
   field("f1_micro", self.f1_micro);
   field("f1_macro", self.f1_macro);
   field("balanced_accuracy", self.balanced_accuracy);
+  field.if_set("epsilon", self.epsilon);
+  field.if_set("delta", self.delta);
+  field.if_set("noise_multiplier", self.noise_multiplier);
+  field.if_set("private_rounds", self.private_rounds);
   field("upload_bytes_per_client", self.upload_bytes_per_client);
   field("upload_bytes_raw", self.upload_bytes_raw);
   field("download_bytes_per_client", self.download_bytes_per_client);

@@ -54,6 +54,9 @@ struct RunSummary {
   std::optional<double> local_accuracy_mean, f1_micro;
   std::optional<double> f1_macro;           // mean F1 of the classes that occur or were predicted
   std::optional<double> balanced_accuracy;  // mean recall of the classes that have test samples
+  // Of differential privacy: what the rounds spent, and their number.
+  std::optional<double> epsilon, delta, noise_multiplier;
+  std::optional<uint64_t> private_rounds;
   std::optional<uint64_t> upload_bytes_per_client, upload_bytes_raw, download_bytes_per_client,
       total_upload_bytes;
   std::vector<Airtime> airtime;

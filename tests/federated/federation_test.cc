@@ -9,6 +9,7 @@
 
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/folder_store.h"
+#include "bitfed/federated/privacy/random_bits.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
 
@@ -65,6 +66,7 @@ class FakeServer : public ServerHalf {
     steps_->step();
     value_ *= 3;
     for (const auto& [client, answer] : received_) value_ += answer;
+    if (noise) value_ += static_cast<int64_t>(noise() % 1000000);
     received_.clear();
     preparing_ = false;
   }
@@ -80,6 +82,8 @@ class FakeServer : public ServerHalf {
     preparing_ = saved.text("prepared") == "no";
   }
   int64_t value() const { return value_; }
+
+  RandomWords noise;  // empty: none
 
  private:
   Steps* steps_;
@@ -102,6 +106,7 @@ class FakeTransport : public Transport {
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                  const std::function<void(ClientResult)>& receive) override {
     steps_->step();
+    broadcasts[round] = broadcast;
     asked[round].insert(asked[round].end(), clients.begin(), clients.end());
     // The last first: uploads come in any order.
     for (auto client = clients.rbegin(); client != clients.rend(); ++client) {
@@ -114,6 +119,7 @@ class FakeTransport : public Transport {
   }
 
   std::map<uint32_t, std::vector<uint32_t>> asked;
+  std::map<uint32_t, Bytes> broadcasts;
   std::set<uint32_t> silent;
   uint32_t silent_round = UINT32_MAX;  // in which nobody answers
   int64_t garbles = -1;
@@ -144,6 +150,7 @@ struct Outcome {
   Evaluation evaluation;
   std::vector<Event> events;
   std::map<uint32_t, std::vector<uint32_t>> asked;
+  uint64_t private_rounds = 0;
 };
 
 class FederationTest : public testing::Test {
@@ -163,6 +170,7 @@ class FederationTest : public testing::Test {
   Outcome live(int crash_at = -1) {
     Steps steps{crash_at};
     FakeServer server(&steps, prepares_);
+    if (options_.draws_secretly) server.noise = system_random_words();
     FakeTransport transport(&steps);
     transport.silent = silent_;
     transport.silent_round = silent_round_;
@@ -184,9 +192,19 @@ class FederationTest : public testing::Test {
         },
         [&](const Event& event) {
           outcome.events.push_back(event);
+          if (const auto* finished = std::get_if<RoundFinished>(&event);
+              finished != nullptr && finished->scores)
+            seen_[finished->round].insert(finished->scores->accuracy);
           steps.step();
         });
-    federation.run();
+    try {
+      federation.run();
+    } catch (...) {
+      broadcasts_.push_back(transport.broadcasts);
+      throw;
+    }
+    broadcasts_.push_back(transport.broadcasts);
+    outcome.private_rounds = federation.private_rounds();
     outcome.value = server.value();
     outcome.totals = federation.totals();
     outcome.model = dynamic_cast<const FakeModel&>(federation.model()).value;
@@ -207,7 +225,9 @@ class FederationTest : public testing::Test {
   bool begins_again_ = false;
   BeginsAgain again_;
   int64_t garbles_ = -1;
-  double best_ = 0;  // the model that is best on validation data
+  double best_ = 0;                                    // the model that is best on validation data
+  std::map<uint32_t, std::set<double>> seen_;          // accuracies of a round in events, of all lives
+  std::vector<std::map<uint32_t, Bytes>> broadcasts_;  // that clients received, by life and round
 };
 
 // The same computed without a federation.
@@ -221,6 +241,112 @@ int64_t expected_value(uint64_t seed, uint32_t rounds, uint32_t clients, uint32_
     value = next;
   }
   return value;
+}
+
+// Those who are left out are asked in no round, the preparation included; the others are drawn as before.
+TEST_F(FederationTest, WithoutSomeClients) {
+  prepares_ = true;
+  options_.clients_per_round = 3;
+  options_.without = {1, 3};
+  int64_t value = 1;
+  for (uint32_t round = 0; round <= 3; ++round) {
+    int64_t next = 3 * value;
+    for (const uint32_t client : sample_clients(4, round, 5, round == 0 ? 5 : 3))
+      next += client == 1 || client == 3 ? 0 : value % 1000 * (client + 2) + round;
+    value = next;
+  }
+  const Outcome outcome = live();
+  EXPECT_EQ(outcome.value, value);
+  EXPECT_THAT(outcome.asked.at(0), ElementsAre(0, 2, 4));
+  EXPECT_EQ(checkpoint_round(*FolderStore(checkpoint_).load()), 3u);
+}
+
+// Noise that nobody can repeat: after a crash at any point, what clients or events showed of a round is never
+// drawn again, and every round that was shown is counted.
+TEST_F(FederationTest, NoiseIsDrawnOnceWhereverItCrashes) {
+  options_.privacy = DifferentialPrivacy{};
+  options_.privacy->release = {1, 0.4};
+  options_.draws_secretly = true;
+  options_.checkpoint_seconds = 1000;  // so that only privacy asks for them
+  int crashes = 0;
+  for (int crash_at = 0;; ++crash_at) {
+    start_afresh();
+    seen_.clear();
+    broadcasts_.clear();
+    bool crashed = false;
+    try {
+      live(crash_at);
+    } catch (const std::runtime_error&) {
+      crashed = true;
+      ++crashes;
+    }
+    const Outcome outcome = live();
+    EXPECT_EQ(outcome.private_rounds, 3u);
+    for (const auto& [round, accuracies] : seen_)
+      EXPECT_EQ(accuracies.size(), 1u) << crash_at << " " << round;
+    for (uint32_t round = 1; round <= 3; ++round) {
+      std::set<Bytes> shown;
+      for (const auto& life : broadcasts_) {
+        if (life.contains(round)) shown.insert(life.at(round));
+      }
+      EXPECT_LE(shown.size(), 1u) << "crash at " << crash_at << ", round " << round;
+    }
+    if (!crashed) break;
+  }
+  EXPECT_GT(crashes, 10);
+}
+
+// Each client is drawn with probability 2 / 5, whoever else is; nobody at all is a round, too, and counts.
+TEST_F(FederationTest, PoissonSamplingAsAccounted) {
+  options_.privacy = DifferentialPrivacy{};
+  options_.privacy->release = {1, 0.4};
+  options_.rounds = 25;
+  options_.checkpoint_seconds = 1000;
+  options_.keep_seconds = 1000;
+  options_.evaluate_every = 25;
+  std::vector<int> taken(5);
+  std::map<size_t, int> sizes;
+  for (options_.seed = 0; options_.seed < 40; ++options_.seed) {
+    start_afresh();
+    const Outcome outcome = live();
+    EXPECT_EQ(outcome.private_rounds, 25u);
+    for (uint32_t round = 1; round <= 25; ++round) {
+      const auto& asked = outcome.asked.at(round);
+      ++sizes[asked.size()];
+      for (const uint32_t client : asked) ++taken[client];
+    }
+  }
+  for (const int count : taken) EXPECT_NEAR(count, 400, 4 * std::sqrt(1000 * 0.4 * 0.6));
+  const double binomial[] = {0.07776, 0.2592, 0.3456, 0.2304, 0.0768, 0.01024};
+  for (size_t size = 0; size <= 5; ++size) {
+    const double expected = 1000 * binomial[size];
+    EXPECT_NEAR(sizes[size], expected, 4 * std::sqrt(expected) + 1) << size;
+  }
+  EXPECT_GT(sizes[0], 0);
+}
+
+TEST_F(FederationTest, StopsBeforeItPassesMaxEpsilon) {
+  options_.privacy = DifferentialPrivacy{};
+  options_.privacy->release = {1, 0.4};
+  options_.rounds = 50;
+  options_.evaluate_every = 50;
+  const double after_seven = epsilon_of({1, 0.4}, 7, 1e-5);
+  options_.privacy->max_epsilon = after_seven + 1e-9;
+  const Outcome outcome = live();
+  EXPECT_EQ(outcome.private_rounds, 7u);
+  EXPECT_EQ(outcome.model_round, 7u);
+  const auto* last = std::get_if<Warning>(&outcome.events.back());
+  ASSERT_NE(last, nullptr);
+  EXPECT_THAT(last->text, HasSubstr("round 8 is not run: it would spend epsilon"));
+  for (const Event& event : outcome.events) {
+    if (const auto* round = std::get_if<RoundFinished>(&event); round != nullptr && round->round == 7) {
+      EXPECT_NEAR(round->epsilon.value(), after_seven, 1e-9);
+    }
+  }
+  EXPECT_EQ(live().private_rounds, 7u);  // and once more
+  start_afresh();
+  options_.privacy->max_epsilon = 0.001;
+  EXPECT_THAT(error_text([&] { live(); }), HasSubstr("privacy.max_epsilon: round 1 is not run"));
 }
 
 TEST_F(FederationTest, EndsWithTheModelThatWasBestOnValidation) {

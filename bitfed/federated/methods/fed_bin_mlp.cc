@@ -38,6 +38,7 @@ struct Recipe {
   Mix mix = Mix::kBlend;
   float lambda = 0.2f;
   RangeKind ranges = RangeKind::kQuantiles;
+  std::vector<double> lower, upper;  // of each column; only where they are declared
   MlpPrecision upload = MlpPrecision::kFloats;
   uint32_t epochs = 1;
   uint32_t batch = 32;
@@ -58,6 +59,27 @@ void read_vote_size(const Config& method, const PrivacyRecipe& privacy, Recipe* 
   }
 }
 
+void read_scaling_kind(const Config& method, const Dataset& prototype, Recipe* recipe) {
+  const std::vector<std::string> kinds = {"extremes", "quantiles", "declared"};  // in the order of RangeKind
+  const std::string kind = method.choice("scaling", kinds[1], kinds);
+  recipe->ranges = static_cast<RangeKind>(std::find(kinds.begin(), kinds.end(), kind) - kinds.begin());
+  if (recipe->ranges != RangeKind::kDeclared) return;
+  recipe->lower = method.numbers("lower", {}, -1e9, 1e9);
+  recipe->upper = method.numbers("upper", {}, -1e9, 1e9);
+  const size_t columns = prototype.columns.size();
+  for (const auto& [key, ends] : {std::pair{"lower", &recipe->lower}, std::pair{"upper", &recipe->upper}}) {
+    if (ends->size() != columns) {
+      throw input_error("{}: found {} numbers, expected one for each of the {} columns", method.where(key),
+                        ends->size(), columns);
+    }
+  }
+  for (size_t c = 0; c < columns; ++c) {
+    if (recipe->lower[c] < recipe->upper[c]) continue;
+    throw input_error("{}: found {} in place {}, expected more than {} in lower", method.where("upper"),
+                      recipe->upper[c], c + 1, recipe->lower[c]);
+  }
+}
+
 Recipe read_recipe(const MethodContext& context) {
   Recipe recipe;
   recipe.shape = read_mlp(context.recipe, context.prototype);
@@ -67,8 +89,7 @@ Recipe read_recipe(const MethodContext& context) {
   const std::string mix = method.choice("mix", mixes[0], mixes);
   recipe.mix = static_cast<Mix>(std::find(mixes.begin(), mixes.end(), mix) - mixes.begin());
   recipe.lambda = static_cast<float>(method.number("lambda", 0.2, 0, 1));
-  const std::vector<std::string> ranges = {"quantiles", "extremes"};
-  if (method.choice("scaling", ranges[0], ranges) == ranges[1]) recipe.ranges = RangeKind::kExtremes;
+  read_scaling_kind(method, context.prototype, &recipe);
   const std::vector<std::string> uploads = {"latent", "bits"};
   if (method.choice("upload", uploads[0], uploads) == uploads[1]) recipe.upload = MlpPrecision::kSigns;
   if (recipe.upload == MlpPrecision::kSigns && !recipe.shape.binary) {
@@ -220,7 +241,11 @@ class Server : public ServerHalf {
       : recipe_(std::move(recipe)),
         ranges_(recipe_.ranges, recipe_.shape.widths.front(), recipe_.combining),
         global_(initial_parameters(recipe_.shape, RandomStream({recipe_.seed, "mlp"}))),
-        mean_(recipe_.combining, {true, true, false, false}) {}
+        mean_(recipe_.combining, {true, true, false, false}) {
+    if (recipe_.ranges != RangeKind::kDeclared) return;
+    ranges_.declare(recipe_.lower, recipe_.upper);
+    scaling_ = ranges_.scaling();
+  }
 
   bool needs_preparation() const override { return scaling_.factor.empty(); }
 
@@ -256,7 +281,8 @@ class Server : public ServerHalf {
     for (size_t t = 0; t < values.size(); ++t) {
       for (float& value : values[t]) value = static_cast<float>((t == 0 && votes ? 0 : value) + *next++);
     }
-    for (float& variance : values[3]) variance = std::max(variance, 0.0f);  // as rounding can make it
+    for (size_t i = 0; i < values[3].size(); ++i)
+      values[3][i] = mean.variance(values[3][i], global_.variances[i]);
     mean_.set(std::move(values), mean.weight, mean.clients);
   }
 

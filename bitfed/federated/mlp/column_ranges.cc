@@ -118,6 +118,11 @@ void ColumnRanges::accept_mean(const UpdateMean& mean) {
   for (const double value : mean.values) given_->push_back(static_cast<float>(value));
 }
 
+void ColumnRanges::declare(const std::vector<double>& lower, const std::vector<double>& upper) {
+  given_ = lower;
+  given_->insert(given_->end(), upper.begin(), upper.end());
+}
+
 std::vector<double> ColumnRanges::ends() const {
   if (given_) return *given_;
   if (combining_.kind != Combining::Kind::kMean) return middle();

@@ -18,6 +18,7 @@ namespace bitfed {
 enum class RangeKind {
   kExtremes,   // the smallest and the largest value, as in the Fed-Bin-MLP paper
   kQuantiles,  // the 5 % and 95 % quantiles: robust against outliers
+  kDeclared,   // the recipe's, and nobody is asked
 };
 
 State ask_for_ranges(RangeKind kind);
@@ -37,6 +38,9 @@ class ColumnRanges {
   // Instead: the mean of all clients' quantiles, see ServerHalf::accept_mean.
   static SumParts sum_parts(size_t columns) { return {{SumKind::kPrecise, 2 * columns}}; }
   void accept_mean(const UpdateMean& mean);
+
+  // Instead: ranges that the recipe declares, from the smallest and largest values that columns can have.
+  void declare(const std::vector<double>& lower, const std::vector<double>& upper);
 
   // The range of a column is from the smallest to the largest extreme, or between the sample-weighted means
   // of the quantiles; where the recipe bounds its clients, between the medians or trimmed means of either.

@@ -410,11 +410,10 @@ class Server : public ServerHalf {
     const double* change = mean.values.data();
     for (size_t p = 0; p < shapes_.size(); ++p) {
       if (method_.sends && !method_.sends(shapes_[p])) continue;
-      // Rounding may make a variance of 0 negative.
       const bool variance = shapes_[p].name.ends_with(".variance");
       for (float& value : parameters[p]) {
-        value = static_cast<float>(value + *change++);
-        if (variance) value = std::max(value, 0.0f);
+        const auto changed = static_cast<float>(value + *change++);
+        value = variance ? mean.variance(changed, value) : changed;
       }
     }
     mean_.set(std::move(parameters), mean.weight, mean.clients);

@@ -4,6 +4,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/arithmetic/client_mean.h"
+#include "bitfed/federated/privacy/differential_privacy.h"
 
 namespace bitfed {
 namespace {
@@ -24,12 +25,18 @@ PrivacyRecipe read_privacy(const Config& recipe, uint32_t clients) {
   if (!recipe.has("privacy")) return privacy;
   const Config section = recipe.section("privacy");
   privacy.secure_aggregation = section.flag("secure_aggregation", false);
-  if (!section.has("update_grid") && !privacy.secure_aggregation) return privacy;
+  const bool differential = has_differential_privacy(recipe);
+  if (!section.has("update_grid") && !privacy.secure_aggregation && !differential) return privacy;
   if (privacy.secure_aggregation) {
     privacy.min_survivors = static_cast<uint32_t>(section.integer("min_survivors", 3, 2, 1 << 20));
     privacy.phase_seconds = section.number("phase_seconds", privacy.phase_seconds, 0.1, 1e6);
   }
   UpdateGrid grid;
+  // What is clipped has a range; who takes part is drawn, so that all may.
+  if (differential) {
+    grid.range = std::max(section.number("clip", 1, 1e-6, 1e6),
+                          section.number("statistics_clip", section.number("clip", 1, 1e-6, 1e6), 1e-6, 1e6));
+  }
   grid.bits = static_cast<uint32_t>(section.integer("update_grid", grid.bits, 0, 30));
   grid.range = section.number("update_range", grid.range, 1e-6, 1 << 20);
   grid.max_clients = static_cast<uint32_t>(
@@ -39,7 +46,12 @@ PrivacyRecipe read_privacy(const Config& recipe, uint32_t clients) {
                       section.where("max_clients"), grid.max_clients, clients);
   }
   const std::vector<std::string> weights = {"samples", "equal"};
-  privacy.equal_weights = section.choice("weights", weights[0], weights) == weights[1];
+  privacy.equal_weights = section.choice("weights", weights[differential ? 1 : 0], weights) == weights[1];
+  if (differential && !privacy.equal_weights) {
+    throw input_error(
+        "{}: found 'samples' together with clip, expected 'equal': a client's weight is not bounded",
+        section.where("weights"));
+  }
   const Combining combining = read_combining(recipe);
   refuse_bounds(recipe, combining);
   grid.max_weight = privacy.equal_weights ? 1 : std::min(combining.max_samples, UpdateGrid::kMaxWeight);

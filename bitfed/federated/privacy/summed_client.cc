@@ -3,14 +3,16 @@
 #include <algorithm>
 
 #include "bitfed/base/pool_or_caller.h"
+#include "bitfed/federated/privacy/private_sum.h"
 
 namespace bitfed {
 namespace {
 
 class SummedClient : public ClientHalf {
  public:
-  SummedClient(const PrivacyRecipe& privacy, std::unique_ptr<ClientHalf> method)
-      : privacy_(privacy), method_(std::move(method)) {}
+  SummedClient(const PrivacyRecipe& privacy, const std::optional<DifferentialPrivacy>& differential,
+               std::unique_ptr<ClientHalf> method)
+      : privacy_(privacy), differential_(differential), method_(std::move(method)) {}
 
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
     return summed(broadcast, method_->train(broadcast, samples, context));
@@ -42,18 +44,21 @@ class SummedClient : public ClientHalf {
   State summed(const State& broadcast, const State& upload) const {
     ClientUpdate update = method_->update_of(broadcast, upload);
     update.weight = privacy_.equal_weights ? 1 : std::min(update.weight, privacy_.grid->max_weight);
+    if (differential_) PrivateSum(*differential_, *privacy_.grid, update.parts).clip(&update);
     return sum_message(to_grid(*privacy_.grid, update));
   }
 
   PrivacyRecipe privacy_;
+  std::optional<DifferentialPrivacy> differential_;
   std::unique_ptr<ClientHalf> method_;
 };
 
 }  // namespace
 
 std::unique_ptr<ClientHalf> make_summed_client(const PrivacyRecipe& privacy,
+                                               const std::optional<DifferentialPrivacy>& differential,
                                                std::unique_ptr<ClientHalf> method) {
-  return std::make_unique<SummedClient>(privacy, std::move(method));
+  return std::make_unique<SummedClient>(privacy, differential, std::move(method));
 }
 
 }  // namespace bitfed

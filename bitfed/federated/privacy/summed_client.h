@@ -1,14 +1,18 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "bitfed/federated/method.h"
+#include "bitfed/federated/privacy/differential_privacy.h"
 #include "bitfed/federated/privacy/privacy_recipe.h"
 
 namespace bitfed {
 
-// A client half whose uploads are the method's updates on the recipe's grid. `privacy` must have one.
+// A client half whose uploads are the method's updates on the recipe's grid, clipped where the recipe asks
+// for differential privacy. `privacy` must have a grid.
 std::unique_ptr<ClientHalf> make_summed_client(const PrivacyRecipe& privacy,
+                                               const std::optional<DifferentialPrivacy>& differential,
                                                std::unique_ptr<ClientHalf> method);
 
 }  // namespace bitfed

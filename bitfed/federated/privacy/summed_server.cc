@@ -4,21 +4,23 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/privacy/masked_sum.h"
+#include "bitfed/federated/privacy/private_sum.h"
 
 namespace bitfed {
 namespace {
 
 class SummedServer : public ServerHalf, public MaskedSum {
  public:
-  SummedServer(const PrivacyRecipe& privacy, std::unique_ptr<ServerHalf> method)
-      : privacy_(privacy), method_(std::move(method)) {}
+  SummedServer(const PrivacyRecipe& privacy, const std::optional<ServerNoise>& noise,
+               std::unique_ptr<ServerHalf> method)
+      : privacy_(privacy), noise_(noise), method_(std::move(method)) {}
 
   bool needs_preparation() const override { return method_->needs_preparation(); }
   State broadcast(uint32_t round) const override { return method_->broadcast(round); }
 
   void accept(uint32_t /*client*/, const State& upload) override {
     const ModularVector update = read_sum_message(upload);
-    const SumParts parts = *method_->sum_parts();
+    const SumParts parts = parts_on_grid();
     std::vector<ModularField> expected = privacy_.grid->fields(parts);
     if (update.fields != expected) {
       throw input_error("{}: tensor 'fields': found {} elements in {} fields, expected {} in {}",
@@ -27,6 +29,7 @@ class SummedServer : public ServerHalf, public MaskedSum {
     }
     // What is masked looks like anything.
     if (!privacy_.secure_aggregation) check_on_grid(*privacy_.grid, parts, update, upload.source());
+    if (noise_ && !privacy_.secure_aggregation) private_sum().check(update, upload.source());
     if (clients_ == 0) sum_ = ModularVector::zero(std::move(expected));
     sum_.add(update);
     ++clients_;
@@ -34,7 +37,11 @@ class SummedServer : public ServerHalf, public MaskedSum {
 
   // The one place where the sum is at hand before the method uses it.
   void finish_round(uint32_t round) override {
-    if (clients_ > 0) {
+    if (noise_) {
+      if (clients_ == 0) sum_ = ModularVector::zero(privacy_.grid->fields(parts_on_grid()));  // noise alone
+      method_->accept_mean(noised_mean(round));
+      forget();
+    } else if (clients_ > 0) {
       method_->accept_mean(from_grid(*privacy_.grid, *method_->sum_parts(), sum_, clients_));
       forget();
     }
@@ -59,13 +66,33 @@ class SummedServer : public ServerHalf, public MaskedSum {
                                 privacy_.grid->bits));
     if (privacy_.secure_aggregation)
       notes.emplace_back("secure aggregation: updates were masked, and only their sum was opened");
+    if (noise_ && !noise_->served) {
+      notes.emplace_back(
+          "differential privacy: a simulation draws its noise from the recipe's seed, which is public; it shows "
+          "what privacy costs and protects nobody");
+    }
     return notes;
   }
 
   std::optional<uint64_t> raw_upload_bytes() const override { return method_->raw_upload_bytes(); }
 
  private:
+  SumParts parts_on_grid() const {
+    const SumParts parts = *method_->sum_parts();
+    return noise_ ? PrivateSum::on_grid(parts) : parts;
+  }
+
+  PrivateSum private_sum() const { return {noise_->differential, *privacy_.grid, *method_->sum_parts()}; }
+
+  UpdateMean noised_mean(uint32_t round) const {
+    const PrivateSum sum = private_sum();
+    const RandomWords words =
+        noise_->served ? system_random_words() : seeded_random_words({noise_->seed, "noise", round});
+    return sum.mean(sum_, sum.noise(words), noise_->expected_clients);
+  }
+
   PrivacyRecipe privacy_;
+  std::optional<ServerNoise> noise_;
   std::unique_ptr<ServerHalf> method_;
   ModularVector sum_;
   size_t clients_ = 0;
@@ -74,8 +101,9 @@ class SummedServer : public ServerHalf, public MaskedSum {
 }  // namespace
 
 std::unique_ptr<ServerHalf> make_summed_server(const PrivacyRecipe& privacy,
+                                               const std::optional<ServerNoise>& noise,
                                                std::unique_ptr<ServerHalf> method) {
-  return std::make_unique<SummedServer>(privacy, std::move(method));
+  return std::make_unique<SummedServer>(privacy, noise, std::move(method));
 }
 
 }  // namespace bitfed

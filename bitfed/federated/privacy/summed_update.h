@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -35,6 +36,10 @@ struct UpdateMean {
   std::vector<double> values;  // the weighted mean of the clients' values
   uint64_t weight = 0;         // the sum of theirs
   size_t clients = 0;
+  bool is_noised = false;  // values carry noise that hides single clients
+
+  // A new variance where there was one of `before`: rounding may have made it negative, and noise anything.
+  float variance(float value, float before) const { return std::max(value, is_noised ? before / 2 : 0.0f); }
 };
 
 }  // namespace bitfed

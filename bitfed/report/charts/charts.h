@@ -17,7 +17,8 @@ struct Series {
 struct LineChart {
   std::string title;
   std::string x_name;
-  std::vector<Series> series;  // y: fractions of one, shown as per cent
+  std::vector<Series> series;
+  bool is_fraction = true;  // y: fractions of one, shown as per cent; else plain numbers
 };
 
 std::string line_chart(const LineChart& chart);

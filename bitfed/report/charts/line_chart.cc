@@ -33,15 +33,15 @@ struct Range {
   }
 };
 
-// Widens the range to whole steps. One value alone gets a step to each side, within [0, 1].
-void round_outwards(Range& y) {
+// Widens the range to whole steps. One value alone gets a step to each side, within [0, highest].
+void round_outwards(Range& y, double highest) {
   const double span = std::max(y.high - y.low, 0.02);
   y.step = nice_step(span, 4);
   y.low = std::floor(y.low / y.step + 1e-9) * y.step;
   y.high = std::ceil(y.high / y.step - 1e-9) * y.step;
   if (y.high - y.low < 1.5 * y.step) {
     y.low = std::max(0.0, y.low - y.step);
-    y.high = std::min(1.0, y.high + y.step);
+    y.high = std::min(highest, y.high + y.step);
   }
 }
 
@@ -63,10 +63,11 @@ class Canvas {
 
   std::string draw() {
     if (y_.empty()) {
-      svg_.text({kPlot.x + kPlot.width / 2, kPlot.y + kPlot.height / 2}, "no accuracy was measured",
+      svg_.text({kPlot.x + kPlot.width / 2, kPlot.y + kPlot.height / 2},
+                chart_.is_fraction ? "no accuracy was measured" : "nothing was measured",
                 {.paint = kMuted, .anchor = Anchor::kMiddle});
     } else {
-      round_outwards(y_);
+      round_outwards(y_, chart_.is_fraction ? 1.0 : std::numeric_limits<double>::infinity());
       x_.step = std::max(1.0, nice_step(std::max(x_.high - x_.low, 1.0), 7));
       draw_axes();
     }
@@ -75,6 +76,15 @@ class Canvas {
   }
 
  private:
+  std::string y_text(double value) const {
+    return chart_.is_fraction ? percent(value) : fmt::format("{:.3g}", value);
+  }
+
+  std::string tick_text(double value) const {
+    if (!chart_.is_fraction) return fmt::format("{:.4g}", value);
+    return fmt::format("{:.{}f} %", value * 100, y_.step < 0.00999 ? 1 : 0);
+  }
+
   Point place(const Point& point) const {
     const double width = x_.high - x_.low;
     const double across = width > 0 ? (point.x - x_.low) / width : 0.5;
@@ -84,13 +94,11 @@ class Canvas {
 
   void draw_axes() {
     const auto steps = static_cast<int>(std::lround((y_.high - y_.low) / y_.step));
-    const int decimals = y_.step < 0.00999 ? 1 : 0;
     for (int i = 0; i <= steps; ++i) {
       const double value = y_.low + i * y_.step;
       const double at = place({x_.low, value}).y;
       svg_.line({kPlot.x, at}, {kPlot.x + kPlot.width, at}, kGrid);
-      svg_.text({kPlot.x - 8, at + 4}, fmt::format("{:.{}f} %", value * 100, decimals),
-                {.paint = kMuted, .anchor = Anchor::kEnd});
+      svg_.text({kPlot.x - 8, at + 4}, tick_text(value), {.paint = kMuted, .anchor = Anchor::kEnd});
     }
     const double below = kPlot.y + kPlot.height;
     for (double tick = std::ceil(x_.low / x_.step) * x_.step; tick <= x_.high; tick += x_.step) {
@@ -114,10 +122,10 @@ class Canvas {
       for (size_t i = 0; i < placed.size(); ++i) {
         svg_.circle(placed[i], 3.25, paint,
                     fmt::format("{}, {} {}: {}", series.name, chart_.x_name, exact_number(measured[i].x),
-                                percent(measured[i].y)));
+                                y_text(measured[i].y)));
       }
     }
-    draw_legend(index, measured.empty() ? "–" : percent(measured.back().y));
+    draw_legend(index, measured.empty() ? "–" : y_text(measured.back().y));
   }
 
   void draw_legend(size_t index, const std::string& last) {

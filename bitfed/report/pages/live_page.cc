@@ -29,6 +29,16 @@ std::string curve(const std::vector<Round>& rounds) {
   return chart_card("Accuracy", line_chart({"Accuracy after each round", "round", {accuracy}}));
 }
 
+std::string epsilon_curve(const std::vector<Round>& rounds) {
+  Series epsilon{"epsilon", {}};
+  for (const Round& round : rounds) {
+    if (round.epsilon) epsilon.points.push_back({static_cast<double>(round.round), *round.epsilon});
+  }
+  if (epsilon.points.size() < 2) return "";
+  return chart_card("Privacy spent",
+                    line_chart({"Epsilon after each round", "round", {epsilon}, /*is_fraction=*/false}));
+}
+
 // Days until a certificate expires, marked in its last 30 days.
 std::string expiry_html(const std::optional<int64_t>& seconds) {
   if (!seconds) return "";
@@ -66,14 +76,16 @@ std::string faults(const FederationStatus& status) {
 std::string figures(const FederationStatus& status, const FederationStatus::About& about) {
   const auto ready = std::count_if(status.clients_known.begin(), status.clients_known.end(),
                                    [](const Client& client) { return client.state == "ready"; });
-  const auto last = status.curve.empty() ? std::nullopt : std::optional(status.curve.back());
+  const Round* last = status.curve.empty() ? nullptr : &status.curve.back();
   std::vector<Figure> tiles = {
       {"Round", fmt::format("{} of {}", status.round, about.rounds), status.phase},
       {"Clients", fmt::format("{} of {}", ready, about.clients),
        fmt::format("waiting for {}", status.waiting_for)},
-      {"Accuracy", fraction_html(last ? last->accuracy : std::nullopt), ""},
-      {"Last round", seconds_html(last ? std::optional(last->seconds) : std::nullopt), ""},
+      {"Accuracy", fraction_html(last != nullptr ? last->accuracy : std::nullopt), ""},
+      {"Last round", seconds_html(last != nullptr ? std::optional(last->seconds) : std::nullopt), ""},
       {"Uploaded", bytes_html(static_cast<double>(status.upload_bytes)), "since the server began"}};
+  if (last != nullptr && last->epsilon)
+    tiles.push_back({"Epsilon", fmt::format("{:.3g}", *last->epsilon), "spent by differential privacy"});
   if (status.server_certificate_seconds)
     tiles.push_back(
         {"Server's certificate", expiry_html(status.server_certificate_seconds), "until it expires"});
@@ -87,10 +99,10 @@ std::string live_page(const FederationStatus& status) {
   const std::string body = fmt::format(
       "<header><p class=\"eyebrow\">bitfed serve</p><h1>{}</h1><p "
       "class=\"facts\"><span>{}</span><span>{}</span>"
-      "<span>federation {}</span></p></header>\n<main>{}<div class=\"cards\">{}{}{}</div></main>\n",
+      "<span>federation {}</span></p></header>\n<main>{}<div class=\"cards\">{}{}{}{}</div></main>\n",
       escape_markup(about.name), escape_markup(about.method), escape_markup(about.dataset),
-      escape_markup(about.federation), figures(status, about), curve(status.curve), clients(status),
-      faults(status));
+      escape_markup(about.federation), figures(status, about), curve(status.curve),
+      epsilon_curve(status.curve), clients(status), faults(status));
   std::string page = html_document(about.name, body);
   // The page is whole each time; nothing on it needs a script.
   const size_t head = page.find("<head>");

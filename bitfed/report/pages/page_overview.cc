@@ -45,6 +45,11 @@ std::vector<Figure> figures_of_one(const RunSummary& summary) {
       {"Time", seconds_html(summary.wall_seconds),
        note("training, summed: {}", summary.train_seconds, human_seconds)},
   };
+  if (summary.epsilon) {
+    figures.insert(figures.begin() + 1,
+                   {"Epsilon", fmt::format("{:.3g}", *summary.epsilon),
+                    note("differential privacy, delta {}", summary.delta, exact_number)});
+  }
   if (summary.local_accuracy_mean) {
     figures.insert(figures.begin() + 1, {"Own models", fraction_html(summary.local_accuracy_mean),
                                          fmt::format("mean over {}", counted_clients(summary))});
@@ -217,6 +222,16 @@ std::string accuracy_chart(const std::vector<RunFolder>& runs) {
     if (runs[i].summary.accuracy) bars.push_back(accuracy_bar(labels[i], *runs[i].summary.accuracy, i));
   }
   return bar_chart("Accuracy of the runs", bars, 1);
+}
+
+std::string epsilon_chart(const std::vector<RunFolder>& runs) {
+  const std::vector<std::string> labels = run_labels(runs);
+  LineChart chart{"Epsilon over rounds", "round", {}, /*is_fraction=*/false};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    Series series = curve_of(runs[i], labels[i], [](const RoundFinished& round) { return round.epsilon; });
+    if (!series.points.empty()) chart.series.push_back(std::move(series));
+  }
+  return chart.series.empty() ? "" : line_chart(chart);
 }
 
 std::string upload_chart(const std::vector<RunFolder>& runs) {

@@ -57,6 +57,9 @@ std::string seeds_table(const std::vector<RunFolder>& runs);
 // Accuracy over rounds, or bars where no run has two rounds to join.
 std::string accuracy_chart(const std::vector<RunFolder>& runs);
 
+// What differential privacy spent over rounds; "" where no run has any.
+std::string epsilon_chart(const std::vector<RunFolder>& runs);
+
 // The total uploads of the runs, as bars; "" where no run has one.
 std::string upload_chart(const std::vector<RunFolder>& runs);
 

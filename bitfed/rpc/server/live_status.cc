@@ -76,7 +76,8 @@ void LiveStatus::on(const RoundFinished& event) {
                            .seconds = round_.seconds(),
                            .uploads = event.uploads,
                            .upload_bytes = event.upload_bytes,
-                           .accuracy = event.scores ? std::optional(event.scores->accuracy) : std::nullopt});
+                           .accuracy = event.scores ? std::optional(event.scores->accuracy) : std::nullopt,
+                           .epsilon = event.epsilon});
   if (status_.curve.size() > kMaxRounds) thin_out(&status_.curve);
 }
 
@@ -166,6 +167,7 @@ std::string prometheus_text(const FederationStatus& status) {
   if (!status.curve.empty()) {
     const FederationStatus::Round& last = status.curve.back();
     if_set("accuracy", "gauge", "Of the model after the last round, a fraction", last.accuracy);
+    if_set("privacy_epsilon", "gauge", "Spent by differential privacy so far", last.epsilon);
     metric("round_seconds", "gauge", "That the last round took", last.seconds);
   }
   text +=

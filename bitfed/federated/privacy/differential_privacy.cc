@@ -1,0 +1,55 @@
+#include "bitfed/federated/privacy/differential_privacy.h"
+
+#include "bitfed/base/error.h"
+
+namespace bitfed {
+namespace {
+
+constexpr double kMaxNoise = 1e4;
+
+double read_noise(const Config& section, double delta, const Sampling& sampling) {
+  const bool is_target = section.has("epsilon");
+  if (!is_target && !section.has("noise_multiplier")) {
+    throw input_error("{}: found neither noise_multiplier nor epsilon beside it, expected one",
+                      section.where("clip"));
+  }
+  if (!is_target || sampling.clients == 0) return section.number("noise_multiplier", 1, 0.01, kMaxNoise);
+  const double epsilon = section.number("epsilon", 1, 1e-3, 1e3);
+  const double needed = noise_for(epsilon, delta, sampling.probability(), sampling.rounds);
+  const double noise = section.number("noise_multiplier", needed, 0.01, kMaxNoise);
+  if (noise < needed - 1e-9) {
+    throw input_error("{}: found {}, expected at least the {} that epsilon = {} needs, or none",
+                      section.where("noise_multiplier"), noise, needed, epsilon);
+  }
+  return noise;
+}
+
+}  // namespace
+
+bool has_differential_privacy(const Config& recipe) {
+  if (!recipe.has("privacy")) return false;
+  const Config section = recipe.section("privacy");
+  if (section.has("clip")) return true;
+  for (const char* key : {"noise_multiplier", "epsilon", "delta", "max_epsilon", "statistics_clip"}) {
+    if (section.has(key)) {
+      throw input_error("{}: found without privacy.clip, expected the norm that updates are clipped to",
+                        section.where(key));
+    }
+  }
+  return false;
+}
+
+DifferentialPrivacy read_differential_privacy(const Config& recipe, const Sampling& sampling) {
+  const Config section = recipe.section("privacy");
+  DifferentialPrivacy privacy;
+  privacy.clip = section.number("clip", 1, 1e-6, 1e6);
+  privacy.statistics_clip = section.number("statistics_clip", privacy.clip, 1e-6, 1e6);
+  privacy.delta = section.number("delta", 1e-5, 1e-15, 0.5);
+  if (sampling.clients > 0) privacy.release.sampling = sampling.probability();
+  privacy.release.noise_multiplier = read_noise(section, privacy.delta, sampling);
+  if (section.has("epsilon")) privacy.max_epsilon = section.number("epsilon", 1, 1e-3, 1e3);
+  if (section.has("max_epsilon")) privacy.max_epsilon = section.number("max_epsilon", 1, 1e-3, 1e6);
+  return privacy;
+}
+
+}  // namespace bitfed

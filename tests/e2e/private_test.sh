@@ -1,0 +1,92 @@
+#!/bin/bash
+# Differential privacy: in a simulation by the seed, in a served federation by the system's generator; epsilon wherever
+# it is shown; the run ends before it passes its bound; kill -9 neither draws noise again nor loses spent epsilon.
+#   private_test.sh PROGRAM SOURCE_DIR WORK_DIR
+set -euo pipefail
+source "$2/tests/e2e/tiny.sh"
+
+sed -i 's/^name = "fed-bin-mlp"/name = "fed-bin-mlp"\nscaling = "declared"\nlower = [-3, -5]\nupper = [6, 3]/' people.toml
+private=(--set privacy.clip=1 --set privacy.noise_multiplier=2)
+"$program" run people.toml --quiet --json --out a "${private[@]}" >a.json
+"$program" run people.toml --quiet --json --out b --threads 1 "${private[@]}" >b.json
+"$program" run people.toml --quiet --json --out c --seed 6 "${private[@]}" >c.json
+[ "$(field a.json model_sha256)" = "$(field b.json model_sha256)" ] || fail "same seed, another model"
+[ "$(field a.json model_sha256)" != "$(field c.json model_sha256)" ] || fail "another seed, same model"
+[ "$(field a.json private_rounds)" = 6 ] || fail "private_rounds: $(field a.json private_rounds)"
+# What the summary spent is what the accountant says for 3 of 4 clients.
+spent=$("$program" privacy epsilon --noise-multiplier 2 --sampling 0.75 --rounds 6)
+python3 -c 'import sys; assert abs(float(sys.argv[1]) - float(sys.argv[2])) < 1e-5' "$spent" "$(field a.json epsilon)" ||
+  fail "epsilon $(field a.json epsilon), expected $spent"
+python3 - a/events.jsonl "$spent" <<'PYTHON' || fail "events: epsilon"
+import json, sys
+rounds = [json.loads(line) for line in open(sys.argv[1])]
+spent = [event["epsilon"] for event in rounds if event["event"] == "round-finished"]
+assert len(spent) == 6 and spent == sorted(spent) and abs(spent[-1] - float(sys.argv[2])) < 1e-5, spent
+PYTHON
+grep -q 'protects nobody' a/summary.json || fail "the simulation does not say that it protects nobody"
+grep -q 'Privacy spent' a/report.html || fail "no curve in the report"
+
+# A target: the noise is found, and the same recipe as resolved means the same.
+"$program" run people.toml --quiet --json --out d --set privacy.clip=1 --set privacy.epsilon=3 >d.json
+python3 -c 'import sys; assert 2.9 < float(sys.argv[1]) <= 3' "$(field d.json epsilon)" || fail "epsilon $(field d.json epsilon)"
+"$program" run d/recipe.toml --quiet --json --out e >e.json
+[ "$(field d.json model_sha256)" = "$(field e.json model_sha256)" ] || fail "as resolved: another model"
+
+# A bound.
+"$program" run people.toml --json --out f "${private[@]}" --set privacy.max_epsilon=3.5 >f.json 2>f.err
+rounds=$(field f.json private_rounds)
+[ "$rounds" -ge 1 ] && [ "$rounds" -lt 6 ] || fail "bound: $rounds rounds"
+grep -q "round $((rounds + 1)) is not run: it would spend epsilon" f.err || fail "bound: $(cat f.err)"
+[ "$(field f.json model_round)" = "$rounds" ] || fail "bound: the model of round $(field f.json model_round)"
+
+# A plan, and an audit.
+"$program" privacy plan d/recipe.toml --out plan.svg >plan.txt 2>/dev/null
+grep -q 'stops at epsilon 3 after round 6' plan.txt || fail "plan: $(cat plan.txt)"
+grep -q '<svg' plan.svg || fail "plan: no picture"
+"$program" privacy audit d --repeats 2 --quiet --json >audit.json
+python3 - <<'PYTHON' || fail "audit: $(cat audit.json)"
+import json
+audit = json.load(open("audit.json"))
+assert audit["guesses"] == 8 and 0 <= audit["right"] <= 8 and 0.9 < audit["advantage_bound"] < 1
+assert audit["advantage_low"] <= audit["advantage"] <= audit["advantage_high"]
+PYTHON
+
+refused() {
+  local text=$1 status=0
+  shift
+  "$program" run "$@" --quiet --out refused >out.txt 2>err.txt || status=$?
+  [ $status = 2 ] || fail "run $*: status $status: $(cat err.txt)"
+  [ "$(wc -l <err.txt)" = 1 ] || fail "run $*: $(cat err.txt)"
+  grep -q -- "$text" err.txt || fail "run $*: $(cat err.txt)"
+}
+refused 'privacy.max_epsilon: round 1 is not run' people.toml "${private[@]}" --set privacy.max_epsilon=0.01
+rm -rf refused
+refused 'expected a method that averages' one-shot.toml "${private[@]}"
+refused 'asks clients for ranges' people.toml "${private[@]}" --set method.scaling=quantiles --set 'method.lower=[]' \
+  --set 'method.upper=[]'
+refused 'found without privacy.clip' people.toml --set privacy.epsilon=1
+refused "expected 'equal'" people.toml "${private[@]}" --set privacy.weights=samples
+refused 'one for each of the 2 columns' people.toml --set 'method.lower=[1]'
+
+# Over a network, with kills: no round is seen with two different sums, and all that was seen is counted.
+source "$source_dir/tests/e2e/federate.sh"
+source "$source_dir/tests/e2e/federate_kill.sh"
+sed -i 's/^rounds = 6/rounds = 60/' people.toml
+printf '\n[privacy]\nclip = 1\nnoise_multiplier = 4\n' >>people.toml
+federate_killed served people.toml 4 6 2 both
+python3 - served <<'PYTHON' || fail "served: a sum was drawn again, or not counted"
+import json, sys
+seen = {}
+for line in open(sys.argv[1] + "/events.jsonl"):
+    event = json.loads(line)
+    if event["event"] == "round-finished":
+        seen.setdefault(event["round"], set()).add((event.get("accuracy"), event["epsilon"], event["upload_bytes"]))
+summary = json.load(open(sys.argv[1] + "/summary.json"))
+assert all(len(values) == 1 for values in seen.values()), seen
+assert summary["private_rounds"] == 60, summary["private_rounds"]
+PYTHON
+grep -q 'protects nobody' served/summary.json && fail "served: says that it protects nobody"
+federate_killed again people.toml 4 0 2 both
+[ "$(field again/summary.json model_sha256)" != "$(field served/summary.json model_sha256)" ] ||
+  fail "served: noise by the seed"
+echo "killed $killed"
