@@ -54,6 +54,7 @@ TEST_F(CoordinatorTest, ADripDoesNotStarveOthers) {
   options_.max_waiting_bytes = 150;
   options_.silence_seconds = 60;
   options_.hello_seconds = 30;
+  options_.min_bytes_per_second = 1;  // alone, the drip would have 160 s
   start();
   FakePeer drip, ann;
   connect(drip, "mallory", 0);
