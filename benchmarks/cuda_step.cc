@@ -1,4 +1,5 @@
-// Where the time of a training step on a GPU goes: cuda_step RESNET10|CNN4 [clients] [batch] [momentum].
+// Where the time of a training step on a GPU goes: cuda_step 'name = "resnet10"' [clients] [batch]
+// [binary|real].
 // Prints milliseconds per step, of the search for rotations, and of what the host does for a step.
 
 #include <fmt/format.h>
@@ -72,8 +73,11 @@ void measure(const std::string& model, size_t clients, size_t batch, bool binary
 }  // namespace bitfed
 
 int main(int argc, char** argv) {
+  const auto number = [&](int at, unsigned long otherwise) {
+    return argc > at ? std::strtoul(argv[at], nullptr, 10) : otherwise;
+  };
   const std::string model = argc > 1 ? argv[1] : "name = \"resnet10\"";
+  const bool binary = argc <= 4 || std::string(argv[4]) == "binary";
   bitfed::cuda::open_device(0);
-  bitfed::measure(model, argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 10,
-                  argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 64, argc <= 4);
+  bitfed::measure(model, number(2, 10), number(3, 64), binary);
 }

@@ -4,6 +4,10 @@
 
 #include "bitfed/base/error.h"
 #ifdef BITFED_CUDA
+#include <malloc.h>
+
+#include <climits>
+
 #include "bitfed/cuda/cuda_trainer.h"
 #endif
 
@@ -13,7 +17,18 @@ namespace {
 #ifdef BITFED_CUDA
 constexpr size_t kCohort = 64;  // clients that train in one step
 
+// A round copies the parameters of every client, tens of megabytes each, several times. Memory that the C
+// library gives back to the kernel after each copy costs ten times as much as the copies.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, INT_MAX);
+  mallopt(M_ARENA_MAX, 1);  // a thread's own arena would be given back all the same
+#endif
+}
+
 Trainers open_gpu(int index) {
+  keep_freed_memory();
   const cuda::DeviceInfo info = cuda::open_device(index);
   Trainers trainers = cuda::make_trainers(kCohort);
   trainers.device = fmt::format("{}, {:.0f} GiB, driver for {}", info.name,

@@ -141,6 +141,8 @@ void add_join_options(CLI::App& app) {
       ->add_option("--give-up", options.give_up_seconds,
                    "Seconds without a server after which to give up (default: never)")
       ->check(CLI::NonNegativeNumber);
+  command->add_flag("--masked", options.masked,
+                    "Take part only where the server sees no update by itself (secure aggregation)");
   command->add_flag("--quiet", arguments->quiet, "No messages");
   command->footer(
       "The recipe comes from the server. Samples, and what the method keeps for this client, never leave "

@@ -7,6 +7,9 @@
 #include "bitfed/base/error.h"
 #include "bitfed/base/names.h"
 #include "bitfed/base/thread_pool.h"
+#include "bitfed/mpi/launcher.h"
+#include "bitfed/mpi/rank_zero.h"
+#include "bitfed/mpi/worker.h"
 #include "bitfed/report/reproduction/reproduction.h"
 #include "bitfed/simulation/metrics.h"
 #include "bitfed/simulation/sweep.h"
@@ -80,7 +83,7 @@ ReproducedTable gather(ReproducedTable table, const SweepArguments& arguments,
   return table;
 }
 
-SweepOptions sweep_options(const SweepArguments& arguments) {
+SweepOptions sweep_options(const SweepArguments& arguments, bool on_ranks) {
   SweepOptions options;
   options.recipe = arguments.recipe;
   options.overrides = arguments.overrides;
@@ -88,7 +91,7 @@ SweepOptions sweep_options(const SweepArguments& arguments) {
   options.jobs = arguments.jobs;
   options.experiment.default_name = fs::path(arguments.recipe).stem().string();
   options.experiment.data_dir = arguments.data_dir;
-  const unsigned threads = arguments.threads > 0 ? arguments.threads : processor_count();
+  const unsigned threads = arguments.threads > 0 ? arguments.threads : on_ranks ? 1 : processor_count();
   options.experiment.threads = std::max(1u, threads / arguments.jobs);
   options.experiment.version = BITFED_VERSION;
   options.experiment.stop = stop_on_signals();
@@ -96,16 +99,82 @@ SweepOptions sweep_options(const SweepArguments& arguments) {
   return options;
 }
 
-void sweep(const SweepArguments& arguments) {
-  const SweepOptions options = sweep_options(arguments);
+std::vector<SweepRun> plan(const SweepArguments& arguments, const SweepOptions& options) {
   const fs::path out = arguments.out.empty() ? fs::path("runs") / (options.experiment.default_name + "-sweep")
                                              : fs::path(arguments.out);
-  const std::vector<SweepRun> runs = plan_sweep(options.axes, arguments.seeds, out);
+  return plan_sweep(options.axes, arguments.seeds, out);
+}
+
+// A rank other than 0. It plans the same runs: a job is the number of a group's first run. What goes wrong is
+// for rank 0 to report.
+void work(Communicator& ranks, const SweepArguments& arguments) {
+  const auto run_alone = [&](uint32_t job, const std::function<bool()>& stop) {
+    SweepOptions options = sweep_options(arguments, true);
+    options.experiment.stop = stop;
+    for (const std::vector<SweepRun>& group : group_sweep(options.axes, plan(arguments, options))) {
+      if (group.front().number == job)
+        run_sweep(options, group, [](const SweepRun&, const ExperimentResult&) {});
+    }
+  };
+  const auto load = [&](uint32_t job) {
+    const SweepOptions options = sweep_options(arguments, true);
+    return load_sweep_run(options, plan(arguments, options).at(job));
+  };
+  run_worker(ranks, {.program = program_identity(BITFED_VERSION),
+                     .threads = std::max(1u, arguments.threads),
+                     .stop = stop_on_signals(),
+                     .load = load,
+                     .run_alone = run_alone});
+}
+
+// As many groups as fill all ranks are run by a rank each; the rest by all ranks together, one run after the
+// other. What is finished is only looked at.
+void sweep_on_ranks(RankZero& ranks, SweepOptions options, const std::vector<SweepRun>& runs, bool quiet,
+                    const SweepProgress& finished) {
+  std::vector<SweepRun> done;
+  std::vector<std::vector<SweepRun>> pending;
+  for (const std::vector<SweepRun>& group : group_sweep(options.axes, runs)) {
+    const auto is_done = [](const SweepRun& run) { return fs::exists(run.folder / "summary.json"); };
+    if (std::all_of(group.begin(), group.end(), is_done)) {
+      done.insert(done.end(), group.begin(), group.end());
+    } else {
+      pending.push_back(group);
+    }
+  }
+  run_sweep(options, done, finished);
+  const size_t alone = pending.size() - pending.size() % static_cast<size_t>(ranks.workers());
+  std::vector<uint32_t> jobs;
+  for (size_t i = 0; i < alone; ++i) jobs.push_back(static_cast<uint32_t>(pending[i].front().number));
+  ranks.run_alone(
+      jobs, options.experiment.stop,
+      [&](uint32_t job, int rank) {
+        if (!quiet) fmt::print(stderr, "run {}: begun by rank {}\n", job + 1, rank);
+      },
+      [&](uint32_t job) {
+        const auto group = std::find_if(pending.begin(), pending.end(), [&](const auto& candidate) {
+          return candidate.front().number == job;
+        });
+        for (const SweepRun& run : *group) finished(run, {run.folder, read_summary(run.folder)});
+      });
+  options.jobs = 1;
+  options.run = [&](const SweepRun& run, const Experiment& experiment, const ExperimentOptions& with) {
+    return ranks.run(static_cast<uint32_t>(run.number), experiment, with, [](const Event&) {});
+  };
+  for (size_t i = alone; i < pending.size(); ++i) run_sweep(options, pending[i], finished);
+}
+
+void sweep(const SweepArguments& arguments) {
+  const std::unique_ptr<Communicator> ranks = connect_ranks();
+  if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
+  const auto zero = ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION)) : nullptr;
+  const SweepOptions options = sweep_options(arguments, ranks != nullptr);
+  const std::vector<SweepRun> runs = plan(arguments, options);
+  const fs::path out = runs.front().folder.parent_path().parent_path();
   const ReproducedTable empty = empty_table(arguments, options.axes, runs);
   std::vector<ExperimentResult> results(runs.size());
   size_t done = 0;
   const auto finished = [&](const SweepRun& run, const ExperimentResult& result) {
-    results[static_cast<size_t>(&run - runs.data())] = result;
+    results[run.number] = result;
     write_reproduced(gather(empty, arguments, runs, results), out);
     if (arguments.quiet) return;
     fmt::print(stderr, "run {}/{}: {}{}seed {}: accuracy {:.2f} %{}\n", ++done, runs.size(),
@@ -114,7 +183,11 @@ void sweep(const SweepArguments& arguments) {
                result.summary.reused_uploads.value_or(0) > 0 ? ", clients reused" : "");
   };
   try {
-    run_sweep(options, runs, finished);
+    if (zero) {
+      sweep_on_ranks(*zero, options, runs, arguments.quiet, finished);
+    } else {
+      run_sweep(options, runs, finished);
+    }
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::kStopped) throw;
     throw Error(Error::Kind::kStopped, "stopped; what is finished is kept: the same command goes on");
@@ -163,6 +236,7 @@ void add_sweep(CLI::App& app) {
       "Writes table.html, table.md, table.csv and table.tex, and a run's folder for every combination and\n"
       "seed. Clients that would train the same again are not trained again: their uploads are reused.\n"
       "Finished runs are kept: after Ctrl-C or a crash the same command goes on.\n"
+      "Under mpirun or srun the runs are spread over the ranks.\n"
       "Example: bitfed sweep recipes/quickstart.toml --grid model.sensitivity=3,5,10 --seeds 0,1,2");
   command->callback([arguments] { sweep(*arguments); });
 }

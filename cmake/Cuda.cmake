@@ -14,7 +14,8 @@ if(NOT BITFED_CUDA)
   return()
 endif()
 
-set(CMAKE_CUDA_ARCHITECTURES 90 CACHE STRING "GPUs to compile for")
+# 90a: the tensor cores by groups of warps, which Hopper alone has; others compile the plain form.
+set(CMAKE_CUDA_ARCHITECTURES 90a-real 90-virtual CACHE STRING "GPUs to compile for")
 enable_language(CUDA)
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that CUDA 13 has it
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)

@@ -28,7 +28,12 @@ function(bitfed_layer name)
   target_compile_features(bitfed_${name} PUBLIC cxx_std_20)
   target_include_directories(bitfed_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  list(TRANSFORM BITFED_SEES_${name} PREPEND bitfed_ OUTPUT_VARIABLE below)
+  set(below "")
+  foreach(seen IN LISTS BITFED_SEES_${name})
+    if(TARGET bitfed_${seen})  # some layers are not built everywhere
+      list(APPEND below bitfed_${seen})
+    endif()
+  endforeach()
   target_link_libraries(bitfed_${name} PUBLIC ${below} ${ARG_LIBRARIES})
   if(NOT name STREQUAL cuda)
     target_link_libraries(bitfed_${name} PRIVATE $<BUILD_INTERFACE:bitfed_options>)

@@ -1,4 +1,4 @@
-# The layer rpc: the only one that sees protobuf, gRPC, SQLite and OpenSSL.
+# The layer rpc: the only one that sees protobuf, gRPC and SQLite.
 
 find_package(Protobuf QUIET)
 find_package(gRPC CONFIG QUIET)
@@ -13,8 +13,8 @@ option(BITFED_RPC "Federate over a network (bitfed serve, join, certs): gRPC, SQ
 if(NOT BITFED_RPC)
   return()
 endif()
-if(NOT rpc_found)
-  message(FATAL_ERROR "BITFED_RPC: expected gRPC, protobuf, SQLite and OpenSSL, for this machine")
+if(NOT rpc_found OR NOT BITFED_SECURE)
+  message(FATAL_ERROR "BITFED_RPC: expected gRPC, protobuf, SQLite and OpenSSL (BITFED_SECURE), for this machine")
 endif()
 
 set(generated ${PROJECT_BINARY_DIR}/proto)

@@ -7,6 +7,11 @@
 #include <exception>
 
 namespace bitfed {
+namespace {
+
+thread_local const ThreadPool* working_for = nullptr;  // the pool whose thread this is
+
+}  // namespace
 
 unsigned processor_count() {
   cpu_set_t set;
@@ -40,6 +45,7 @@ void ThreadPool::submit(std::function<void()> task) {
 }
 
 void ThreadPool::work() {
+  working_for = this;
   for (;;) {
     std::unique_lock lock(mutex_);
     wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
@@ -52,8 +58,8 @@ void ThreadPool::work() {
 }
 
 void ThreadPool::for_each(size_t count, const std::function<void(size_t)>& body) {
-  // A single runner is faster here than waking a thread.
-  if (std::min<size_t>(size(), count) == 1) {
+  // A single runner is faster here than waking a thread. A task that waited for others could wait for ever.
+  if (std::min<size_t>(size(), count) == 1 || working_for == this) {
     for (size_t index = 0; index < count; ++index) body(index);
     return;
   }

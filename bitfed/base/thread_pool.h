@@ -25,8 +25,8 @@ class ThreadPool {
   void submit(std::function<void()> task);
 
   // Calls body(i) for every i in [0, count) and returns when all are done. Runs on the pool's threads, or on
-  // the caller's if one thread is enough. Rethrows the first exception of a body. Not to be called from a
-  // task.
+  // the caller's if one thread is enough or the caller is a task of this pool. Rethrows the first exception
+  // of a body.
   void for_each(size_t count, const std::function<void(size_t)>& body);
 
   // The same for [0, count) in chunks of at most `grain`: body(begin, end).

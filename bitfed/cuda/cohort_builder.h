@@ -38,6 +38,7 @@ struct CohortNetwork::Node {
   float* value = nullptr;
   float* gradient = nullptr;  // null: not wanted
   int8_t* signs = nullptr;    // instead of values
+  int16_t* whole = nullptr;   // instead of values, whole numbers
 };
 
 // Walks the records as network_builder.cc does, and records what a step launches.
@@ -141,11 +142,14 @@ class CohortNetwork::Builder {
                        float* last_gradient) {
     const Extent extent = extent_of(record.out);
     const bool biased = is(*rest, LayerKind::kBias);
+    const bool of_signs = n_.network_.rotated && record.sign_weights && record.sign_inputs;
     Node out{extent, floats(extent), nullptr};
     // A gradient in the place of the output, where its reader allows it.
     out.gradient = is_plain_norm(*rest) ? out.value : floats(extent);
     assert(biased || !rest->empty());
-    if (n_.network_.rotated && record.sign_weights && record.sign_inputs) {
+    if (of_signs) {
+      const bool fits = kernel_of(record.kernel).taps() * in.extent.channels <= INT16_MAX;
+      if (is_plain_norm(*rest) && fits) out.whole = n_.allocate_array<int16_t>(values(extent));
       add_sign_convolution(record, in, out, adds, is_plain_norm(*rest));
     } else {
       add_real_convolution(record, in, out, adds);
@@ -227,6 +231,7 @@ class CohortNetwork::Builder {
     c.out = out.extent;
     c.x = in.signs;
     c.y = out.value;
+    c.whole_y = out.whole;
     const uint32_t inputs = c.kernel.taps() * c.in.channels;
     const size_t weights = size_t{cohort_.clients} * c.out.channels * inputs;
     Rotated r = add_rotated(record, inputs);
@@ -234,12 +239,15 @@ class CohortNetwork::Builder {
     c.weights = r.signs;
     c.transposed = n_.allocate_array<int8_t>(weights);
     c.high = n_.allocate_array<int8_t>(values(out.extent));
-    c.low = n_.allocate_array<uint8_t>(values(out.extent));
+    c.low = n_.allocate_array<int8_t>(values(out.extent));
+    const size_t lines = size_t{cohort_.clients} * c.line(cohort_);
+    c.high_lines = n_.allocate_array<int8_t>(lines * c.out.channels * c.out.height);
+    c.low_lines = n_.allocate_array<int8_t>(lines * c.out.channels * c.out.height);
+    c.sign_lines = n_.allocate_array<int8_t>(lines * c.kernel.side * c.in.channels * c.in.height);
     c.factor = n_.allocate_array<float>(cohort_.clients);
     c.largest = n_.allocate_array<uint32_t>(cohort_.clients);
     c.sums = n_.allocate_array<int32_t>(weights);
     n_.cleared_.emplace_back(c.largest, cohort_.clients * sizeof(uint32_t));
-    n_.cleared_.emplace_back(c.sums, weights * sizeof(int32_t));
     r.sums = c.sums;
     r.factor = c.factor;
     keep_rotated(r);
@@ -295,6 +303,7 @@ class CohortNetwork::Builder {
     Norm& norm = p.norm;
     norm.in = in.extent;
     norm.x = in.value;
+    norm.whole_x = in.whole;
     norm.scale = value_of(record.name + ".scale");
     norm.shift = value_of(record.name + ".shift");
     norm.mean = value_of(record.name + ".mean");

@@ -67,7 +67,7 @@ void Stream::copy_to_host(void* to, const void* from, size_t bytes) {
 void Stream::copy_within_device(void* to, const void* from, size_t bytes) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, handle_), "copy");
 }
-void Stream::clear(void* memory, size_t bytes) {
+void Stream::clear(void* memory, size_t bytes) const {
   check(cudaMemsetAsync(memory, 0, bytes, handle_), "clearing memory");
 }
 void Stream::synchronise() {

@@ -90,7 +90,7 @@ class Stream {
   void copy_to_device(void* to, const void* from, size_t bytes);
   void copy_to_host(void* to, const void* from, size_t bytes);
   void copy_within_device(void* to, const void* from, size_t bytes);
-  void clear(void* memory, size_t bytes);
+  void clear(void* memory, size_t bytes) const;
   void synchronise();
 
  private:

@@ -134,7 +134,7 @@ void Stream::copy_to_host(void* to, const void* from, size_t bytes) {
 void Stream::copy_within_device(void* to, const void* from, size_t bytes) {
   std::memcpy(to, from, bytes);
 }
-void Stream::clear(void* memory, size_t bytes) {
+void Stream::clear(void* memory, size_t bytes) const {
   std::memset(memory, 0, bytes);
 }
 void Stream::synchronise() {}

@@ -22,8 +22,14 @@ struct dim3 {
   explicit dim3(unsigned of_x, unsigned of_y = 1, unsigned of_z = 1) : x(of_x), y(of_y), z(of_z) {}
 };
 
+struct float2 {
+  float x, y;
+};
 struct float4 {
   float x, y, z, w;
+};
+struct uint2 {
+  unsigned x, y;
 };
 struct uint4 {
   unsigned x, y, z, w;

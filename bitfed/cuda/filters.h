@@ -24,29 +24,6 @@ BITFED_FORMULA uint32_t weight_at(const FilterMatrix& shape, uint32_t i) {
   return i / shape.stride * shape.columns + i % shape.stride;
 }
 
-// A thread's way through a filter: every sixteenth value, without divisions.
-struct Walk {
-  uint32_t i, column, weight;
-
-  BITFED_FORMULA Walk(const FilterMatrix& shape, uint32_t lane) : i(lane), column(lane), weight(lane) {
-    wrap(shape);
-  }
-  BITFED_FORMULA void next(const FilterMatrix& shape) {
-    i += 16;
-    column += 16;
-    weight += 16;
-    wrap(shape);
-  }
-  BITFED_FORMULA bool has_weight(const FilterMatrix& shape) const { return column < shape.columns; }
-
- private:
-  BITFED_FORMULA void wrap(const FilterMatrix& shape) {
-    if (column < shape.stride) return;
-    column -= shape.stride;
-    weight -= shape.stride - shape.columns;
-  }
-};
-
 BITFED_FORMULA float local_at(const Rotated& r, uint32_t client, uint32_t f, uint32_t i) {
   return has_weight(r.shape, i) ? r.weights.at(client)[size_t{f} * r.weights_stride + weight_at(r.shape, i)]
                                 : 0.0f;
@@ -61,62 +38,55 @@ BITFED_FORMULA float fused_at(const Rotated& r, uint32_t client, uint32_t f, uin
   return __fmaf_rn(local_at(r, client, f, i), lambda, r.anchor[filter_at(r, client, f) + i] * (1 - lambda));
 }
 
-// Sixteen threads take a filter: thread `lane` has the values lane, lane + 16 …, each sum's chain. `sixteen`:
-// shared memory for each sixteen, as many doubles.
-struct FilterThreads {
-  uint32_t filter, lane;
-  double* sixteen;
+constexpr unsigned kFilterThreads = 128;
+constexpr uint32_t kFilterTile = 2048;  // values of a filter that are added up at a time
 
-  BITFED_FORMULA explicit FilterThreads(double* shared)
-      : filter(blockIdx.x * (blockDim.x / 16) + threadIdx.x / 16),
-        lane(threadIdx.x % 16),
-        sixteen(shared + threadIdx.x / 16 * 16) {}
-  template <typename Number>
-  BITFED_FORMULA Number sum(Number value) const {
-    return sum_of_lanes(value, reinterpret_cast<Number*>(sixteen), lane);
+// The memory of a block that adds up a filter: sums of the chains, then tiles of values.
+constexpr size_t filter_bytes(unsigned tiles) {
+  return 32 * sizeof(double) + tiles * kFilterTile * sizeof(float);
+}
+BITFED_FORMULA float* filter_tile(double* shared, unsigned tile) {
+  return reinterpret_cast<float*>(shared + 32) + tile * kFilterTile;
+}
+
+// Sums over a filter keep the CPU's order, sixteen chains. All threads of the block compute what is added,
+// make(index, place in the tiles); sixteen of them add it, take(place), in sequence.
+template <typename Make, typename Take>
+BITFED_FORMULA void for_chains(uint32_t count, Make make, Take take) {
+  for (uint32_t first = 0; first < count; first += kFilterTile) {
+    const uint32_t values = count - first < kFilterTile ? count - first : kFilterTile;
+    __syncthreads();
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x; i < values; i += kFilterThreads) make(first + i, i);
+    __syncthreads();
+    if (threadIdx.x >= 16) continue;
+#pragma unroll 8
+    for (uint32_t i = threadIdx.x; i < values; i += 16) take(i);
   }
-};
+}
 
 struct Standardised {
   float mean, inverse;
 };
 
-// take(walk, load(walk)) along a thread's way, in sequence; eight loads at a time, which hides their latency.
-template <typename Load, typename Take>
-BITFED_FORMULA void for_filter(const FilterMatrix& shape, uint32_t count, uint32_t lane, Load load,
-                               Take take) {
-  using Value = decltype(load(Walk(shape, lane)));
-  for (Walk w(shape, lane); w.i < count;) {
-    Walk ahead = w;
-    Value values[8];
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) {
-      values[k] = ahead.i < count ? load(ahead) : Value();
-      ahead.next(shape);
-    }
-#pragma unroll
-    for (unsigned k = 0; k < 8; ++k) {
-      if (w.i < count) take(w, values[k]);
-      w.next(shape);
-    }
-  }
-}
-
-// The mean and 1 / standard deviation of a filter whose values are `at(walk)`. All threads of the block come
-// here; those that have no filter with a count of 0.
+// The mean and 1 / standard deviation of a filter whose values are `at(index)`; one tile of memory.
 template <typename At>
-BITFED_FORMULA Standardised standardise(const FilterMatrix& shape, uint32_t inputs, uint32_t count,
-                                        const FilterThreads& threads, At at) {
+BITFED_FORMULA Standardised standardise(const FilterMatrix& shape, uint32_t inputs, double* shared, At at) {
+  float* tile = filter_tile(shared, 0);
   double sum = 0;
-  for_filter(shape, count, threads.lane, at,
-             [&](const Walk& /*w*/, float value) { sum = sum + static_cast<double>(value); });
-  const float mean = static_cast<float>(threads.sum(sum) / static_cast<double>(inputs));
+  for_chains(
+      shape.floats(), [&](uint32_t index, uint32_t i) { tile[i] = at(index); },
+      [&](uint32_t i) { sum = sum + static_cast<double>(tile[i]); });
+  const float mean = static_cast<float>(sum_of_chains(sum, shared) / static_cast<double>(inputs));
   float squares = 0;
-  for_filter(shape, count, threads.lane, at, [&](const Walk& w, float value) {
-    const float difference = (value - mean) * (w.has_weight(shape) ? 1.0f : 0.0f);
-    squares = __fmaf_rn(difference, difference, squares);
-  });
-  const float variance = threads.sum(squares) / static_cast<float>(inputs);
+  for_chains(
+      shape.floats(),
+      [&](uint32_t index, uint32_t i) {
+        tile[i] = (at(index) - mean) * (has_weight(shape, index) ? 1.0f : 0.0f);
+      },
+      [&](uint32_t i) { squares = __fmaf_rn(tile[i], tile[i], squares); });
+  const float variance =
+      sum_of_chains(squares, reinterpret_cast<float*>(shared)) / static_cast<float>(inputs);
   return {mean, 1 / (sqrtf(variance) + kTinyDeviation)};
 }
 
@@ -138,9 +108,9 @@ struct FusedFilter {
         shape(r.shape),
         lambda(lambda_of(r, client)),
         fuses(r.lambda) {}
-  BITFED_FORMULA float operator()(const Walk& w) const {
-    const float own = w.has_weight(shape) ? local[w.weight] : 0.0f;
-    return fuses ? __fmaf_rn(own, lambda, anchor[w.i] * (1 - lambda)) : own;
+  BITFED_FORMULA float operator()(uint32_t i) const {
+    const float own = has_weight(shape, i) ? local[weight_at(shape, i)] : 0.0f;
+    return fuses ? __fmaf_rn(own, lambda, anchor[i] * (1 - lambda)) : own;
   }
 };
 

@@ -38,6 +38,7 @@ struct Norm {
   Extent in;
   Activation activation = Activation::kNone;
   const float* x = nullptr;
+  const int16_t* whole_x = nullptr;  // instead, where x has whole numbers; not with a pool
   float* out = nullptr;
   const float* added =
       nullptr;  // a shortcut that is added behind the activation; the sum is clipped to the bounds
@@ -116,24 +117,40 @@ struct SignConvolution {
   Extent in, out;
   const int8_t* x = nullptr;
   float* y = nullptr;
+  int16_t* whole_y = nullptr;       // instead: half the bytes
   const int8_t* weights = nullptr;  // [client][filter][tap][input channel]
   int8_t* transposed =
       nullptr;             // [client][input channel][tap][filter], the taps by phase, each phase's last first
-  int8_t* high = nullptr;  // gradients of y in fixed point, 256 * high + low
-  uint8_t* low = nullptr;
+  int8_t* high = nullptr;  // gradients of y in fixed point, 256 * high + low, a byte without sign
+  int8_t* low = nullptr;
+  // Bytes by channel and row of the image, see sign_gradients.cu: [client][filter][row of y][line], and
+  // [client][column of the kernel][input channel][row of x][line].
+  int8_t* high_lines = nullptr;
+  int8_t* low_lines = nullptr;
+  int8_t* sign_lines = nullptr;
   float* factor =
       nullptr;  // [client]: of the fixed point; 0 or not a number where there is nothing to multiply
   uint32_t* largest = nullptr;  // [client]: the bits of the largest gradient of y
   int32_t* sums = nullptr;      // [client][filter][tap][input channel]: of the weights' gradients
+
+  // The bytes of a line: a row of every image of the batch.
+  BITFED_HOST_DEVICE uint32_t line(const Cohort& cohort) const {
+    return (cohort.batch * out.width + 15) / 16 * 16;
+  }
 };
 
 void sign_convolution_forward(const Cohort& cohort, const SignConvolution& convolution, const Stream& stream);
 // The largest magnitude of the gradient, where the layer behind has not said it.
 void sign_convolution_largest(const Cohort& cohort, const SignConvolution& convolution, const float* gradient,
                               const Stream& stream);
-// Needs `largest`; leaves the weights' gradients in `sums`. x_gradient: null if it is not wanted.
+// Needs `largest`; leaves the weights' gradients in `sums`. x_gradient: null if it is not wanted; with `adds`
+// it is added to.
 void sign_convolution_backward(const Cohort& cohort, const SignConvolution& convolution,
                                const float* gradient, bool adds, float* x_gradient, const Stream& stream);
+
+// A part of the above: the gradient of x, from that of y in fixed point.
+void sign_convolution_input(const Cohort& cohort, const SignConvolution& convolution, bool adds,
+                            float* x_gradient, const Stream& stream);
 
 // ------------------------------------------------------------------------------------------------ rotated
 // weights

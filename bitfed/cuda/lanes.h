@@ -67,20 +67,15 @@ BITFED_FORMULA Number sum_by_halves(Number* values) {
   return values[0];
 }
 
-// The same among sixteen neighbouring threads, through shared memory; `lane` is the thread's place among
-// them. All threads of the block must come here.
+// The same of the first sixteen threads' values, for all threads of the block; `shared` has room for 17.
 template <typename Number>
-BITFED_FORMULA Number sum_of_lanes(Number value, Number* sixteen, unsigned lane) {
-  for (unsigned half = 8; half > 0; half /= 2) {
-    __syncthreads();
-    sixteen[lane] = value;
-    __syncthreads();
-    if (lane < half) value = value + sixteen[lane + half];
-  }
+BITFED_FORMULA Number sum_of_chains(Number value, Number* shared) {
   __syncthreads();
-  if (lane == 0) sixteen[0] = value;
+  if (threadIdx.x < 16) shared[threadIdx.x] = value;
   __syncthreads();
-  return sixteen[0];
+  if (threadIdx.x == 0) shared[16] = sum_by_halves(shared);
+  __syncthreads();
+  return shared[16];
 }
 
 // Puts max(abs(value)) over the block's threads into *largest, as the bits of a float; values that are not

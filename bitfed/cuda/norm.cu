@@ -8,7 +8,7 @@ namespace {
 
 constexpr uint32_t kRun = 256;
 constexpr unsigned kThreads = 256;
-constexpr uint32_t kPerThread = 8;  // values of an elementwise pass
+constexpr uint32_t kFours = 4;  // of a thread in an elementwise pass: four neighbouring channels each
 constexpr float kEpsilon = 1e-5f;
 constexpr float kMomentum = 0.1f;
 
@@ -23,6 +23,37 @@ BITFED_HOST_DEVICE uint32_t runs_of(size_t rows) {
 BITFED_FORMULA bool takes_one_pass(size_t rows, uint32_t channels, bool pooled) {
   return pooled || rows * channels * sizeof(float) >= kStreamedBytes;
 }
+
+BITFED_FORMULA float x_at(const Norm& n, size_t at) {
+  return n.whole_x != nullptr ? static_cast<float>(n.whole_x[at]) : n.x[at];
+}
+
+// Four neighbouring values.
+struct Four {
+  float v[4];
+
+  BITFED_FORMULA explicit Four(const float* from) {
+    const float4 four = *reinterpret_cast<const float4*>(from);
+    v[0] = four.x;
+    v[1] = four.y;
+    v[2] = four.z;
+    v[3] = four.w;
+  }
+  BITFED_FORMULA Four(const Norm& n, size_t at) {
+    if (n.whole_x == nullptr) {
+      *this = Four(n.x + at);
+      return;
+    }
+    const uint2 words = *reinterpret_cast<const uint2*>(n.whole_x + at);
+    v[0] = static_cast<float>(static_cast<int16_t>(words.x & 0xffff));
+    v[1] = static_cast<float>(static_cast<int16_t>(words.x >> 16));
+    v[2] = static_cast<float>(static_cast<int16_t>(words.y & 0xffff));
+    v[3] = static_cast<float>(static_cast<int16_t>(words.y >> 16));
+  }
+  BITFED_FORMULA void store(float* to) const {
+    *reinterpret_cast<float4*>(to) = float4{v[0], v[1], v[2], v[3]};
+  }
+};
 
 BITFED_FORMULA float* batch_row(const Norm& n, uint32_t client, BatchRow row) {
   return n.batch + (size_t{client} * kBatchRows + row) * n.in.channels;
@@ -69,20 +100,20 @@ BITFED_FORMULA RunPlace run_place(const Cohort& cohort, const Norm& n) {
 __global__ void norm_sums(Cohort cohort, Norm n, bool pooled) {
   const RunPlace p = run_place(cohort, n);
   if (!p.inside) return;
-  const float* x = n.x + p.client * cohort.batch * n.in.floats() + p.channel;
+  const size_t base = p.client * cohort.batch * n.in.floats() + p.channel;
   float* to = partial_of(cohort, n, p.client) + size_t{p.run} * 2 * n.in.channels + p.channel;
   float sum = 0;
   if (!takes_one_pass(p.rows, n.in.channels, pooled)) {
 #pragma unroll 8
-    for (size_t r = p.first; r < p.last; ++r) sum = sum + x[r * n.in.channels];
+    for (size_t r = p.first; r < p.last; ++r) sum = sum + x_at(n, base + r * n.in.channels);
     to[0] = sum;
     return;
   }
-  const float pivot = x[0];
+  const float pivot = x_at(n, base);
   float squares = 0;
 #pragma unroll 8
   for (size_t r = p.first; r < p.last; ++r) {
-    const float difference = x[r * n.in.channels] - pivot;
+    const float difference = x_at(n, base + r * n.in.channels) - pivot;
     sum = sum + difference;
     squares = __fmaf_rn(difference, difference, squares);
   }
@@ -93,13 +124,13 @@ __global__ void norm_sums(Cohort cohort, Norm n, bool pooled) {
 __global__ void norm_squares(Cohort cohort, Norm n) {
   const RunPlace p = run_place(cohort, n);
   if (!p.inside || takes_one_pass(p.rows, n.in.channels, false)) return;
-  const float* x = n.x + p.client * cohort.batch * n.in.floats() + p.channel;
+  const size_t base = p.client * cohort.batch * n.in.floats() + p.channel;
   float* partial = partial_of(cohort, n, p.client) + p.channel;
   const float mean = add_runs(partial, runs_of(p.rows), n.in.channels) / static_cast<float>(p.rows);
   float squares = 0;
 #pragma unroll 8
   for (size_t r = p.first; r < p.last; ++r) {
-    const float difference = x[r * n.in.channels] - mean;
+    const float difference = x_at(n, base + r * n.in.channels) - mean;
     squares = __fmaf_rn(difference, difference, squares);
   }
   partial[(size_t{p.run} * 2 + 1) * n.in.channels] = squares;
@@ -119,7 +150,7 @@ __global__ void norm_statistics(Cohort cohort, Norm n, bool pooled) {
   float variance = squares / count;
   if (takes_one_pass(rows, n.in.channels, pooled)) {
     const float away = mean;
-    mean = n.x[client * cohort.batch * n.in.floats() + c] + away;
+    mean = x_at(n, client * cohort.batch * n.in.floats() + c) + away;
     variance = larger(all(variance - away * away), all(0.0f)).v;
   }
   const float inverse = 1.0f / sqrtf(variance + kEpsilon);
@@ -136,25 +167,49 @@ __global__ void norm_statistics(Cohort cohort, Norm n, bool pooled) {
   running_variance = (1 - kMomentum) * running_variance + kMomentum * (unbiased * variance);
 }
 
+// What a norm multiplies and adds, of four channels.
+struct ChannelValues {
+  Four mean, inverse, scale, shift;
+
+  BITFED_FORMULA ChannelValues(const Norm& n, uint32_t client, uint32_t c)
+      : mean(batch_row(n, client, kMean) + c),
+        inverse(batch_row(n, client, kInverse) + c),
+        scale(n.scale.at(client) + c),
+        shift(n.shift.at(client) + c) {}
+};
+
+// A thread's fours are so many values apart that most networks' have the same channels.
+BITFED_FORMULA bool same_channels(const Norm& n) {
+  return 4 * kThreads % n.in.channels == 0;
+}
+BITFED_FORMULA size_t four_place(uint32_t i) {
+  return 4 * ((size_t{blockIdx.x} * kFours + i) * kThreads + threadIdx.x);
+}
+
 __global__ void norm_apply(Cohort cohort, Norm n) {
   const uint32_t client = blockIdx.y;
   const size_t count = cohort.images[client] * n.in.floats();
   const size_t base = client * cohort.batch * n.in.floats();
-  const float* means = batch_row(n, client, kMean);
-  const float* inverses = batch_row(n, client, kInverse);
-  const float* scales = n.scale.at(client);
-  const float* shifts = n.shift.at(client);
-  const size_t first = size_t{blockIdx.x} * kThreads * kPerThread + threadIdx.x;
+  const auto channel = [&](uint32_t i) { return static_cast<uint32_t>(four_place(i)) % n.in.channels; };
+  ChannelValues of(n, client, channel(0));
 #pragma unroll
-  for (uint32_t i = 0; i < kPerThread; ++i) {
-    const size_t at = first + i * kThreads;
+  for (uint32_t i = 0; i < kFours; ++i) {
+    const size_t at = four_place(i);
     if (at >= count) return;
-    const uint32_t c = static_cast<uint32_t>(at % n.in.channels);
-    const float normal = (n.x[base + at] - means[c]) * inverses[c];
-    Lanes value = all(activate(n.activation, __fmaf_rn(normal, scales[c], shifts[c])));
-    if (n.added != nullptr)
-      value = smaller(all(n.bounds.max), larger(all(n.bounds.min), value + all(n.added[base + at])));
-    n.out[base + at] = value.v;
+    if (!same_channels(n)) of = ChannelValues(n, client, channel(i));
+    Four x(n, base + at);
+#pragma unroll
+    for (unsigned j = 0; j < 4; ++j) {
+      const float normal = (x.v[j] - of.mean.v[j]) * of.inverse.v[j];
+      x.v[j] = activate(n.activation, __fmaf_rn(normal, of.scale.v[j], of.shift.v[j]));
+    }
+    if (n.added != nullptr) {
+      const Four added(n.added + base + at);
+#pragma unroll
+      for (unsigned j = 0; j < 4; ++j)
+        x.v[j] = smaller(all(n.bounds.max), larger(all(n.bounds.min), all(x.v[j]) + all(added.v[j]))).v;
+    }
+    x.store(n.out + base + at);
   }
 }
 
@@ -170,7 +225,7 @@ __global__ void norm_backward_sums(Cohort cohort, Norm n, const float* gradients
   float along = 0;
 #pragma unroll 8
   for (size_t r = p.first; r < p.last; ++r) {
-    const float normal = (n.x[base + r * n.in.channels] - mean) * inverse;
+    const float normal = (x_at(n, base + r * n.in.channels) - mean) * inverse;
     const float gradient =
         pass_gradient(n.activation, gradients[base + r * n.in.channels], __fmaf_rn(normal, scale, shift));
     sum = sum + gradient;
@@ -202,30 +257,38 @@ __global__ void norm_backward_apply(Cohort cohort, Norm n, const float* gradient
   const uint32_t client = blockIdx.y;
   const size_t count = cohort.images[client] * n.in.floats();
   const size_t base = client * cohort.batch * n.in.floats();
-  const float* means = batch_row(n, client, kMean);
-  const float* inverses = batch_row(n, client, kInverse);
-  const float* sums = batch_row(n, client, kSum);
-  const float* alongs = batch_row(n, client, kAlong);
-  const float* factors = batch_row(n, client, kFactor);
-  const float* scales = n.scale.at(client);
-  const float* shifts = n.shift.at(client);
-  const size_t first = size_t{blockIdx.x} * kThreads * kPerThread + threadIdx.x;
-  float found = 0;
+  const auto channel = [&](uint32_t i) { return static_cast<uint32_t>(four_place(i)) % n.in.channels; };
+  const auto row_at = [&](BatchRow row, uint32_t i) { return Four(batch_row(n, client, row) + channel(i)); };
+  ChannelValues of(n, client, channel(0));
+  Four sum = row_at(kSum, 0);
+  Four along = row_at(kAlong, 0);
+  Four factor = row_at(kFactor, 0);
+  unsigned found = 0;
 #pragma unroll
-  for (uint32_t i = 0; i < kPerThread; ++i) {
-    const size_t at = first + i * kThreads;
+  for (uint32_t i = 0; i < kFours; ++i) {
+    const size_t at = four_place(i);
     if (at >= count) break;
-    const uint32_t c = static_cast<uint32_t>(at % n.in.channels);
-    const float normal = (n.x[base + at] - means[c]) * inverses[c];
-    const float passed =
-        pass_gradient(n.activation, gradients[base + at], __fmaf_rn(normal, scales[c], shifts[c]));
-    const float gradient = __fmaf_rn(alongs[c], normal, passed - sums[c]) * factors[c];
-    x_gradients[base + at] = gradient;
-    if ((__float_as_uint(gradient) & 0x7fffffffu) > __float_as_uint(found))
-      found = __uint_as_float(__float_as_uint(gradient) & 0x7fffffffu);
+    if (!same_channels(n)) {
+      of = ChannelValues(n, client, channel(i));
+      sum = row_at(kSum, i);
+      along = row_at(kAlong, i);
+      factor = row_at(kFactor, i);
+    }
+    const Four x(n, base + at);
+    Four gradient(gradients + base + at);
+#pragma unroll
+    for (unsigned j = 0; j < 4; ++j) {
+      const float normal = (x.v[j] - of.mean.v[j]) * of.inverse.v[j];
+      const float passed =
+          pass_gradient(n.activation, gradient.v[j], __fmaf_rn(normal, of.scale.v[j], of.shift.v[j]));
+      gradient.v[j] = __fmaf_rn(along.v[j], normal, passed - sum.v[j]) * factor.v[j];
+      const unsigned bits = __float_as_uint(gradient.v[j]) & 0x7fffffffu;
+      found = bits > found ? bits : found;
+    }
+    gradient.store(x_gradients + base + at);
   }
   BITFED_SHARED(unsigned, shared);
-  if (largest != nullptr) take_largest(found, shared, largest + client);
+  if (largest != nullptr) take_largest(__uint_as_float(found), shared, largest + client);
 }
 
 // A window's pixels toward the larger x * factor.
@@ -392,7 +455,7 @@ void norm_forward(const Cohort& cohort, const Norm& n, const Stream& stream) {
   if (some_take_two_passes(n.in))
     launch(norm_squares, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n);
   launch(norm_statistics, channel_blocks(cohort, n.in), 64, 0, stream, cohort, n, false);
-  launch(norm_apply, value_blocks(cohort, n.in.floats(), kThreads * kPerThread), kThreads, 0, stream, cohort,
+  launch(norm_apply, value_blocks(cohort, n.in.floats(), 4 * kThreads * kFours), kThreads, 0, stream, cohort,
          n);
 }
 
@@ -400,7 +463,7 @@ void norm_backward(const Cohort& cohort, const Norm& n, const float* gradient, f
                    uint32_t* largest, const Stream& stream) {
   launch(norm_backward_sums, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n, gradient);
   launch(norm_backward_statistics, channel_blocks(cohort, n.in), 64, 0, stream, cohort, n);
-  launch(norm_backward_apply, value_blocks(cohort, n.in.floats(), kThreads * kPerThread), kThreads,
+  launch(norm_backward_apply, value_blocks(cohort, n.in.floats(), 4 * kThreads * kFours), kThreads,
          kThreads * sizeof(unsigned), stream, cohort, n, gradient, x_gradient, largest);
 }
 

@@ -37,19 +37,17 @@ BITFED_FORMULA int to_short(float x) {
   return static_cast<int16_t>(__float2int_rn(x));
 }
 
-__global__ void __launch_bounds__(kThreads) standardise_filters(SearchPlan plan, uint64_t mask) {
+__global__ void __launch_bounds__(kFilterThreads) standardise_filters(SearchPlan plan, uint64_t mask) {
   BITFED_SHARED(double, shared);
-  const FilterThreads threads(shared);
   const Rotated& r = plan.searches[blockIdx.y].layer;
+  const uint32_t f = blockIdx.x;
   const uint32_t client = blockIdx.z;
-  if (!is_masked(mask, client)) return;
-  const uint32_t f = threads.filter < r.filters ? threads.filter : r.filters - 1;
-  const uint32_t count = threads.filter < r.filters ? r.shape.floats() : 0;
+  if (!is_masked(mask, client) || f >= r.filters) return;
   const FusedFilter at(r, client, f);
-  const Standardised by = standardise(r.shape, r.inputs, count, threads, at);
+  const Standardised by = standardise(r.shape, r.inputs, shared, at);
   float* to = r.standard + filter_at(r, client, f);  // free until the next step
-  for_filter(r.shape, count, threads.lane, at,
-             [&](const Walk& w, float value) { to[w.i] = standardised(w.has_weight(r.shape), value, by); });
+  for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += kFilterThreads)
+    to[i] = standardised(has_weight(r.shape, i), at(i), by);
 }
 
 // Takes the standardised filters as integers; a block per filter.
@@ -555,9 +553,8 @@ void search_rotations(const Cohort& cohort, const SearchPlan& plan, uint32_t ite
   const Blocks runs{plan.max_runs, plan.count, cohort.clients};
   const Blocks layers{1, plan.count, cohort.clients};
   launch(clear_longest, Blocks{plan.count}, 128, 0, stream, plan, mask);
-  launch(standardise_filters,
-         Blocks{(plan.max_filters + kThreads / 16 - 1) / (kThreads / 16), plan.count, cohort.clients},
-         kThreads, kChainBytes, stream, plan, mask);
+  launch(standardise_filters, Blocks{plan.max_filters, plan.count, cohort.clients}, kFilterThreads,
+         filter_bytes(1), stream, plan, mask);
   launch(take_filters, Blocks{plan.max_filters, plan.count, cohort.clients}, kThreads, kChainBytes, stream,
          plan, mask);
   launch(run_left, runs, kThreads, plan.run_shared, stream, plan, mask, false);

@@ -58,16 +58,6 @@ BITFED_FORMULA void for_chain(const float* x, const float* y, size_t count, floa
   __syncthreads();
 }
 
-// By halves, of the first sixteen threads' values; for all threads.
-template <typename Number>
-BITFED_FORMULA Number sum_of_chains(Number value, Number* shared) {
-  if (threadIdx.x < 16) shared[threadIdx.x] = value;
-  __syncthreads();
-  if (threadIdx.x == 0) shared[16] = sum_by_halves(shared);
-  __syncthreads();
-  return shared[16];
-}
-
 BITFED_FORMULA float deviation_of(const float* x, size_t count, float mean, float* tile, float* shared) {
   float sum = 0;
   for_chain(x, nullptr, count, tile, [&](unsigned i) {
@@ -92,7 +82,6 @@ __global__ void signs_of(Cohort cohort, Signs s) {
   double sum = 0;
   for_chain(x, nullptr, count, tile, [&](unsigned i) { sum = sum + static_cast<double>(tile[i]); });
   const float mean = static_cast<float>(sum_of_chains(sum, doubles) / static_cast<double>(count));
-  __syncthreads();
   float deviation = 0;
   if (!s.running) {
     deviation = deviation_of(x, count, mean, tile, floats);
@@ -101,7 +90,6 @@ __global__ void signs_of(Cohort cohort, Signs s) {
     for (uint32_t i = 0; i < images; ++i) {
       const double own = deviation_of(x + i * floats_of_image, floats_of_image, mean, tile, floats);
       squares = squares + own * own;
-      __syncthreads();
     }
     deviation = static_cast<float>(sqrt(squares / static_cast<double>(images)));
   }
@@ -149,7 +137,6 @@ __global__ void signs_back(Cohort cohort, Signs s, const float* gradients, const
     along = __fmaf_rn(passed, normal, along);
   });
   const float mean_sum = sum_of_chains(sum, floats) / static_cast<float>(count);
-  __syncthreads();
   const float mean_along = -sum_of_chains(along, floats) / static_cast<float>(count);
   const auto back = [&](float value, float own) {
     const float normal = (value - mean) * inverse;

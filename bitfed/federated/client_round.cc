@@ -3,6 +3,8 @@
 #include <cassert>
 #include <ctime>
 
+#include "bitfed/base/pool_or_caller.h"
+
 namespace bitfed {
 namespace {
 
@@ -67,13 +69,13 @@ std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const Cl
       outcomes[i].error = std::current_exception();
     }
   }
-  // Clients read the bytes of the broadcast, as they would over a network.
-  std::vector<CohortUpload> uploads = round.half.train_cohort(decode(round.broadcast, "broadcast"), cohort);
+  std::vector<CohortUpload> uploads = round.half.train_cohort(round.broadcast, cohort, round.pool);
   assert(uploads.size() == cohort.size());
-  for (size_t i = 0; i < uploads.size(); ++i) {
+  for_each(round.pool, uploads.size(), [&](size_t i) {
     outcome_of[i]->error = uploads[i].error;
-    if (!uploads[i].error) outcome_of[i]->result.upload = encode(uploads[i].upload);
-  }
+    const State upload = std::move(uploads[i].upload);  // gone when its bytes are there
+    if (!uploads[i].error) outcome_of[i]->result.upload = encode(upload);
+  });
   share_seconds(thread_seconds() - start, outcomes);
   return outcomes;
 }

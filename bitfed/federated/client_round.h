@@ -16,10 +16,11 @@ namespace bitfed {
 // What is the same for all clients of the round.
 struct RoundWork {
   const ClientHalf& half;
-  const Bytes& broadcast;
+  const State& broadcast;  // decoded: clients read the bytes of it, as they would over a network
   uint64_t seed = 0;
   uint32_t round = 0;
   std::function<bool()> stop;
+  ThreadPool* pool = nullptr;  // threads for the uploads of a cohort; null: the caller's alone
 };
 
 struct ClientWork {

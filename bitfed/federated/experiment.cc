@@ -136,10 +136,14 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   if (own_data) experiment.clients = static_cast<uint32_t>(federation.integer("clients", 1, 1, 1000000));
   read_data(recipe.section("data"), std::move(data), !own_data, &experiment);
   const Dataset prototype = subset(experiment.train, {});
-  experiment.method = make({recipe, prototype, experiment.seed});
+  read_federation(federation, &experiment);
+  experiment.method = make({.recipe = recipe,
+                            .prototype = prototype,
+                            .seed = experiment.seed,
+                            .clients = experiment.clients_per_round});
+  experiment.privacy = read_privacy(recipe, experiment.clients_per_round);
   experiment.rounds = static_cast<uint32_t>(
       recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->max_rounds()));
-  read_federation(federation, &experiment);
   if (real) {
     read_policy(federation, &experiment);
   } else {

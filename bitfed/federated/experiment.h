@@ -10,6 +10,7 @@
 #include "bitfed/data/partition/partition.h"
 #include "bitfed/federated/evaluation.h"
 #include "bitfed/federated/method.h"
+#include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/run/events.h"
 
 namespace bitfed {
@@ -43,6 +44,7 @@ struct Experiment {
   bool select_by_validation = false;  // see FederationOptions
   uint32_t evaluate_every = 1;
   RoundPolicy policy;
+  PrivacyRecipe privacy;
   std::string recipe;      // as resolved
   std::string device;      // that networks are trained on; empty: the CPU
   std::string data;        // of the recipe, the keys that decide which samples are for testing

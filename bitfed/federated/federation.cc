@@ -5,6 +5,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
+#include "bitfed/federated/privacy/masked_sum.h"
 #include "bitfed/federated/upload_store.h"
 #include "bitfed/model/json_fields.h"
 #include "bitfed/run/fields.h"
@@ -92,17 +93,26 @@ void Federation::run_round(uint32_t round) {
   const bool training = round > 0;
   const Bytes broadcast = encode(server_.broadcast(round));
   const std::vector<uint32_t> clients = choose(round);
-  const std::string depends_on =
-      fmt::format("{}round = {}\nbroadcast = {}\n", options_.depends_on, round, sha256_hex(broadcast));
+  // The digest of a large broadcast takes longer than all else here, and few rounds store an upload.
+  std::string text;
+  const Text depends_on = [&]() -> const std::string& {
+    if (text.empty())
+      text = fmt::format("{}round = {}\nbroadcast = {}\n", options_.depends_on, round, sha256_hex(broadcast));
+    return text;
+  };
   events_(RoundStarted{.round = round, .clients = clients, .download_bytes = broadcast.size()});
   const FederationTotals before = totals_;
+  answered_.clear();
+  const bool masked = server_.masked_sum() != nullptr;
+  if (masked) transport_.begin_sum(round, store_.attempts(round), clients, sha256_hex(broadcast));
 
+  const bool stored = store_.has_round(round);
   std::vector<uint32_t> missing;
   for (const uint32_t client : clients) {
-    if (const auto kept = store_.find(round, client, depends_on)) {
+    if (const auto kept = stored ? store_.find(round, client, depends_on()) : std::nullopt) {
       receive(round, *kept, depends_on, Origin::kCheckpoint);
     } else if (!options_.reuse.empty()) {
-      auto other = UploadStore(options_.reuse).find(round, client, depends_on);
+      auto other = UploadStore(options_.reuse).find(round, client, depends_on());
       if (!other) {
         throw input_error("{}: holds no upload of client {} in round {}", options_.reuse.string(), client,
                           round);
@@ -117,10 +127,12 @@ void Federation::run_round(uint32_t round) {
     receive(round, result, depends_on, Origin::kTrained);
   });
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
+  if (const auto part = transport_.take_part()) server_.accept_part(*part);
   if (totals_.uploads == before.uploads) {
     begin_again(round, broadcast.size() * clients.size());
     return;
   }
+  if (masked && !open_sum(round, broadcast.size() * clients.size())) return;
   totals_.download_bytes += broadcast.size() * clients.size();
 
   if (!training) {
@@ -142,6 +154,7 @@ void Federation::run_round(uint32_t round) {
   if (const auto load = transport_.load()) {
     event.workers = load->workers;
     event.workers_busy = load->busy;
+    event.received_bytes = load->received_bytes;
   }
   if (is_evaluated(round)) {
     const Stopwatch evaluation;
@@ -155,15 +168,43 @@ void Federation::run_round(uint32_t round) {
   if (round > 1) store_.remove_round(round - 1);
 }
 
+// Makes the masked sum of the round the sum of its updates. False: it cannot be opened, and the round was
+// begun again or is lost.
+bool Federation::open_sum(uint32_t round, uint64_t download_bytes) {
+  std::sort(answered_.begin(), answered_.end());
+  MaskedSum& sum = *server_.masked_sum();
+  const Opening opening = transport_.open_sum(round, answered_, sum.fields());
+  if (opening.masks) {
+    sum.remove(*opening.masks);
+    return true;
+  }
+  if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
+  sum.forget();
+  if (opening.asked && round > 0) {
+    // Durable, so that nobody is asked again after a restart.
+    if (is_evaluated(round)) evaluate(round);
+    save(round);
+    lose(round, download_bytes);
+  } else {
+    begin_again(round, download_bytes);
+  }
+  return false;
+}
+
+// The model stays as it is.
+void Federation::lose(uint32_t round, uint64_t download_bytes) {
+  totals_.download_bytes += download_bytes;
+  if (round == options_.rounds && selected_.round > 0) save(round);
+  events_(RoundFinished{.round = round, .download_bytes = download_bytes});
+}
+
 // A cohort that failed as a whole is replaced by another, kMaxAttempts times. Where there is no other, as in
 // a simulation, the round is lost and the model stays as it is.
 void Federation::begin_again(uint32_t round, uint64_t download_bytes) {
   const auto attempts = store_.abandon_round(round);
   if (!attempts) {
     if (round == 0) throw failure("round 0: no client answered");
-    totals_.download_bytes += download_bytes;
-    if (round == options_.rounds && selected_.round > 0) save(round);
-    events_(RoundFinished{.round = round, .download_bytes = download_bytes});
+    lose(round, download_bytes);
     return;
   }
   if (*attempts % kMaxAttempts == 0) {
@@ -192,24 +233,28 @@ Scores Federation::evaluate(uint32_t round) {
   return scores;
 }
 
-void Federation::receive(uint32_t round, const ClientResult& result, const std::string& depends_on,
-                         Origin origin) {
-  const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
-  server_.accept(result.client, decode(result.upload, source));
+void Federation::receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin) {
+  const bool added_up = result.upload.empty();  // elsewhere
+  if (!added_up) {
+    const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
+    server_.accept(result.client, decode(result.upload, source));
+  }
+  const uint64_t upload_bytes = added_up ? result.upload_bytes : result.upload.size();
   // The uploads of a one-shot method are all its work, and other methods can be tried on them. Where a client
   // kept something that belongs to its upload, the upload alone is of no use.
   const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
-  if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state)
-    store_.put(round, result, depends_on);
+  if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state && !added_up)
+    store_.put(round, result, depends_on());
+  answered_.push_back(result.client);
   ++totals_.uploads;
   totals_.reused_uploads += result.reused ? 1 : 0;
-  totals_.upload_bytes += result.upload.size();
+  totals_.upload_bytes += upload_bytes;
   totals_.train_samples += result.trained_samples;
   totals_.train_seconds += result.train_seconds;
   events_(ClientFinished{.round = round,
                          .client = result.client,
                          .samples = result.samples,
-                         .upload_bytes = result.upload.size(),
+                         .upload_bytes = upload_bytes,
                          .seconds = result.train_seconds,
                          .origin = origin});
 }

@@ -88,9 +88,12 @@ class Federation {
  private:
   void run_round(uint32_t round);
   void begin_again(uint32_t round, uint64_t download_bytes);
+  void lose(uint32_t round, uint64_t download_bytes);
+  bool open_sum(uint32_t round, uint64_t download_bytes);
   bool is_evaluated(uint32_t round) const;
   std::vector<uint32_t> choose(uint32_t round);
-  void receive(uint32_t round, const ClientResult& result, const std::string& depends_on, Origin origin);
+  using Text = std::function<const std::string&()>;  // made when it is asked for
+  void receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin);
   Scores evaluate(uint32_t round);
   void save(uint32_t round);
   uint32_t restore();
@@ -107,6 +110,7 @@ class Federation {
     Evaluation evaluation;
     Bytes server;  // its state after the round; empty where the last round's model is taken
   } selected_;
+  std::vector<uint32_t> answered_;  // the clients of this round, in the order of arrival
   std::unique_ptr<Model> model_;
   Stopwatch since_save_;
 };

@@ -12,6 +12,7 @@ class FolderStore : public RoundStore {
  public:
   explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)), uploads_(folder_) {}
 
+  bool has_round(uint32_t round) const override { return uploads_.has_round(round); }
   void put(uint32_t round, const ClientResult& result, const std::string& depends_on) override {
     uploads_.put(round, result, depends_on);
   }

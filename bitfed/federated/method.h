@@ -13,11 +13,14 @@
 #include "bitfed/base/config.h"
 #include "bitfed/base/hash/random.h"
 #include "bitfed/data/dataset.h"
+#include "bitfed/federated/privacy/summed_update.h"
 #include "bitfed/model/model.h"
 #include "bitfed/model/state.h"
 
 namespace bitfed {
 
+class MaskedSum;
+class ThreadPool;
 struct Trainers;
 
 // What a client gets for one round's work besides the broadcast and its data.
@@ -56,12 +59,17 @@ class ClientHalf {
 
   // Trains several clients from one broadcast, at most cohort() of them. Returns one result per client, in
   // order: the same upload as train(), or that client's error. An exception fails all of them. By default
-  // calls train() for each.
+  // calls train() for each. `pool`: threads for what this machine does besides; null: the caller's alone.
   virtual std::vector<CohortUpload> train_cohort(const State& broadcast,
-                                                 std::span<const CohortClient> clients) const;
+                                                 std::span<const CohortClient> clients,
+                                                 ThreadPool* pool) const;
 
   // The client's own model that `kept` holds; nullptr where the method has no such models.
   virtual std::unique_ptr<Model> personal_model(const State& /*kept*/) const { return nullptr; }
+
+  // Of a method whose server half takes means: what an upload adds to the sum over clients, given what it was
+  // trained from.
+  virtual ClientUpdate update_of(const State& broadcast, const State& upload) const;
 };
 
 // The half that runs at the server. Uploads arrive one at a time and in any order; the result must not
@@ -70,6 +78,9 @@ class ServerHalf {
  public:
   virtual ~ServerHalf() = default;
 
+  // Threads that the half may use from now on, for as long as it lives.
+  virtual void use(ThreadPool& /*pool*/) {}
+
   // True while the preparation (round 0, before the first round of training) is still to be done.
   virtual bool needs_preparation() const { return false; }
 
@@ -77,12 +88,27 @@ class ServerHalf {
   virtual void accept(uint32_t client, const State& upload) = 0;
   virtual void finish_round(uint32_t round) = 0;
 
+  // For a method whose server needs no more than the mean of its clients' updates: what the clients of the
+  // coming round add to it. Empty: it needs each upload by itself.
+  virtual std::optional<SumParts> sum_parts() const { return std::nullopt; }
+  // Instead of accept(): all clients of the round at once.
+  virtual void accept_mean(const UpdateMean& mean);
+  // Where uploads come masked: their sum. Null: they do not.
+  virtual MaskedSum* masked_sum() { return nullptr; }
+
   // The model after the last finished round of training.
   virtual std::unique_ptr<Model> model() const = 0;
 
   // Between rounds: all that the next round needs, for checkpoints.
   virtual State save() const = 0;
   virtual void restore(const State& saved) = 0;
+
+  // Whether a round of training is a sum that several processes can make. Then another half of the same
+  // method, restored from the round's broadcast, may accept some of the uploads: take_part() is what it has
+  // accepted since its last one, and accept_part() of that is the same as accepting those uploads here.
+  virtual bool adds_up() const { return false; }
+  virtual State take_part() { return {}; }
+  virtual void accept_part(const State& /*part*/) {}
 
   // What a reader of the result should know: what was dropped, where the method differs from its paper.
   virtual std::vector<std::string> notes() const { return {}; }
@@ -111,6 +137,7 @@ struct MethodContext {
   const Dataset& prototype;
   uint64_t seed = 0;
   const Trainers* trainers = nullptr;  // of the device that clients train networks on; null: the CPU's
+  uint32_t clients = 0;                // the most that one round can have; 0: not known
 };
 
 struct MethodEntry {

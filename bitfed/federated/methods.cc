@@ -4,6 +4,8 @@
 #include "bitfed/base/names.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/methods/methods.h"
+#include "bitfed/federated/privacy/private_method.h"
+#include "bitfed/federated/privacy/summed_client.h"
 #include "bitfed/federated/tsetlin/tsetlin_server.h"
 
 namespace bitfed {
@@ -63,7 +65,8 @@ auto make_named(const Entries& entries, const MethodContext& context) {
 }  // namespace
 
 std::vector<CohortUpload> ClientHalf::train_cohort(const State& broadcast,
-                                                   std::span<const CohortClient> clients) const {
+                                                   std::span<const CohortClient> clients,
+                                                   ThreadPool* /*pool*/) const {
   std::vector<CohortUpload> uploads(clients.size());
   for (size_t i = 0; i < clients.size(); ++i) {
     try {
@@ -75,17 +78,27 @@ std::vector<CohortUpload> ClientHalf::train_cohort(const State& broadcast,
   return uploads;
 }
 
+ClientUpdate ClientHalf::update_of(const State& /*broadcast*/, const State& /*upload*/) const {
+  throw input_error("found an update that is to be summed, expected a method that averages");
+}
+
+void ServerHalf::accept_mean(const UpdateMean& /*mean*/) {
+  throw input_error("found a mean of updates, expected a method that averages");
+}
+
 const std::vector<MethodEntry>& methods() {
   static const std::vector<MethodEntry> kList(std::begin(kMethods), std::end(kMethods));
   return kList;
 }
 
 std::unique_ptr<Method> make_method(const MethodContext& context) {
-  return make_named(kMethods, context);
+  return with_privacy(context, make_named(kMethods, context));
 }
 
 std::unique_ptr<ClientHalf> make_client_half(const MethodContext& context) {
-  return make_named(kClients, context);
+  const PrivacyRecipe privacy = read_privacy(context.recipe, context.clients);
+  std::unique_ptr<ClientHalf> half = make_named(kClients, context);
+  return privacy.grid ? make_summed_client(privacy, std::move(half)) : std::move(half);
 }
 
 }  // namespace bitfed

@@ -27,6 +27,8 @@ class RoundStore {
   virtual std::optional<uint32_t> abandon_round(uint32_t /*round*/) { return std::nullopt; }
   virtual uint32_t attempts(uint32_t /*round*/) const { return 0; }
 
+  // Whether there may be uploads of the round.
+  virtual bool has_round(uint32_t /*round*/) const { return true; }
   virtual void put(uint32_t round, const ClientResult& result, const std::string& depends_on) = 0;
   // The upload; empty where none is stored completely. One that depends on something else is an input_error
   // that shows the first difference.

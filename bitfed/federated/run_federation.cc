@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "bitfed/base/error.h"
 #include "bitfed/federated/federation.h"
 #include "bitfed/federated/personal_evaluation.h"
 #include "bitfed/federated/summary.h"
@@ -63,6 +64,12 @@ void add_ranks(const std::vector<std::string>& rank_hosts, RunSummary* summary) 
 RunSummary run_federation(const Experiment& experiment, Transport& transport, RoundStore& store,
                           const RunHooks& hooks) {
   const std::unique_ptr<ServerHalf> server = experiment.method->make_server();
+  server->use(hooks.pool);
+  if (server->masked_sum() != nullptr && !transport.can_mask()) {
+    throw input_error(
+        "privacy.secure_aggregation: found true, expected false: this program, or this way of running it, "
+        "cannot mask updates (it needs OpenSSL)");
+  }
   OwnModels own(experiment, transport, hooks.pool);
   const auto evaluate = [&](const Model& model) {
     Evaluation evaluation = hooks.evaluate_elsewhere

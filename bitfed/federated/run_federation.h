@@ -16,7 +16,7 @@ namespace bitfed {
 
 // What the surrounding program gives a run besides the transport and the store.
 struct RunHooks {
-  ThreadPool& pool;                                                 // for evaluation
+  ThreadPool& pool;                                                 // for evaluation and the server
   std::function<Evaluation(const Model&)> evaluate_elsewhere = {};  // instead of on the pool; empty: there
   EventSink events;
   std::filesystem::path folder;      // where model.safetensors and summary.json are written

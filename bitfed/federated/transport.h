@@ -4,9 +4,12 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
+#include "bitfed/federated/privacy/masked_sum.h"
+#include "bitfed/model/state.h"
 
 namespace bitfed {
 
@@ -14,6 +17,7 @@ namespace bitfed {
 struct ClientResult {
   uint32_t client = 0;
   Bytes upload;
+  uint64_t upload_bytes = 0;     // of an upload that was added up elsewhere, see Transport::take_part
   uint64_t samples = 0;          // that it holds
   uint64_t trained_samples = 0;  // that it trained on, repetitions counted
   double train_seconds = 0;      // of CPU time
@@ -33,7 +37,8 @@ struct LocalClients {
 // How well the processes that train were used in a round.
 struct TransportLoad {
   uint32_t workers = 0;
-  double busy = 0;  // the part of the round's time that they trained for, from 0 to 1
+  double busy = 0;              // the part of the round's time that they trained for, from 0 to 1
+  uint64_t received_bytes = 0;  // from them
 };
 
 // How broadcasts reach clients and uploads come back: within one process, or over a network.
@@ -54,6 +59,21 @@ class Transport {
   // answer is not an error. An exception from `receive` ends the round and is thrown again here.
   virtual void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                          const std::function<void(ClientResult)>& receive) = 0;
+
+  // Whether it can carry uploads that are masked, so that only their sum can be opened. Then begin_sum()
+  // comes before a round's run_round(), with all its clients, and open_sum() after it, with those that
+  // answered.
+  virtual bool can_mask() const { return false; }
+  virtual void begin_sum(uint32_t /*round*/, uint32_t /*attempt*/, const std::vector<uint32_t>& /*clients*/,
+                         const std::string& /*broadcast_sha256*/) {}
+  virtual Opening open_sum(uint32_t /*round*/, const std::vector<uint32_t>& /*answered*/,
+                           const std::vector<ModularField>& /*fields*/) {
+    return {};
+  }
+
+  // What the last round's uploads add up to that were not handed over one by one (their results have no
+  // upload): for ServerHalf::accept_part. Empty: all were.
+  virtual std::optional<State> take_part() { return std::nullopt; }
 
   // Where the clients live in this process, their own models can be evaluated. Empty: they are elsewhere.
   virtual std::optional<LocalClients> local_clients() const { return std::nullopt; }

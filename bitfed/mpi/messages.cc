@@ -91,6 +91,7 @@ void write_client(const TrainedClient& client, Writer* writer) {
   writer->u64(client.result.trained_samples);
   writer->f64(client.result.train_seconds);
   writer->u8(client.result.keeps_state ? 1 : 0);
+  writer->u64(client.result.upload_bytes);
   writer->bytes(client.result.upload);
   writer->bytes(client.kept);
   writer->u8(client.judged.has_model ? 1 : 0);
@@ -105,6 +106,7 @@ TrainedClient parse_client(Reader* reader) {
   client.result.trained_samples = reader->u64();
   client.result.train_seconds = reader->f64();
   client.result.keeps_state = reader->flag();
+  client.result.upload_bytes = reader->u64();
   client.result.upload = reader->bytes();
   client.kept = reader->bytes();
   client.judged.has_model = reader->flag();
@@ -135,9 +137,9 @@ Confusion parse_confusion(Reader* reader) {
 
 MessageKind kind_of(const Bytes& message) {
   const uint8_t kind = message.empty() ? 0 : message[0];
-  if (kind < static_cast<uint8_t>(MessageKind::kJob) || kind > static_cast<uint8_t>(MessageKind::kBye))
+  if (kind < static_cast<uint8_t>(MessageKind::kJob) || kind > static_cast<uint8_t>(MessageKind::kPart))
     throw input_error("{}: found kind {}, expected 1 to {}", kSource, kind,
-                      static_cast<int>(MessageKind::kBye));
+                      static_cast<int>(MessageKind::kPart));
   return static_cast<MessageKind>(kind);
 }
 
@@ -156,6 +158,30 @@ uint32_t read_number(const Bytes& message) {
 
 Bytes plain_message(MessageKind kind) {
   return Writer(kind).take();
+}
+
+Bytes round_message(const RoundStart& start) {
+  Writer writer(MessageKind::kRound);
+  writer.u32(start.round);
+  writer.f64(start.sum_below);
+  return writer.take();
+}
+
+RoundStart read_round(const Bytes& message) {
+  Reader reader(message);
+  const RoundStart start{reader.u32(), reader.f64()};
+  reader.finish();
+  return start;
+}
+
+Bytes part_message(const State& part) {
+  Bytes message = encode(part);
+  message.insert(message.begin(), static_cast<uint8_t>(MessageKind::kPart));
+  return message;
+}
+
+State read_part(const Bytes& message) {
+  return decode(std::span(message).subspan(1), kSource);
 }
 
 Bytes failed_message(const Failure& failure) {
@@ -241,7 +267,7 @@ Results read_results(const Bytes& message) {
   Reader reader(message);
   Results results;
   results.busy_seconds = reader.f64();
-  results.clients.resize(reader.count(55));
+  results.clients.resize(reader.count(63));
   for (TrainedClient& client : results.clients) client = parse_client(&reader);
   reader.finish();
   return results;

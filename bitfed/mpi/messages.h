@@ -29,16 +29,37 @@ enum class MessageKind : uint8_t {
   kFailed,
   kDone,  // with a job that was run alone
   kBye,   // nothing follows
+  // Of sums.
+  kSum,   // from rank 0: all clients have answered, hand over what their uploads add up to
+  kPart,  // to the rank before this one, see parent_of
 };
 
 MessageKind kind_of(const Bytes& message);
 
-// kJob, kAlone, kDone: the job's number. kRound: the round's.
+// kJob, kAlone, kDone: the job's number.
 Bytes number_message(MessageKind kind, uint32_t number);
 uint32_t read_number(const Bytes& message);
 
-// kEnd, kBye.
+// kSum, kEnd, kBye.
 Bytes plain_message(MessageKind kind);
+
+struct RoundStart {
+  uint32_t round = 0;
+  double sum_below = 0;  // workers add up the uploads of clients that trained for fewer seconds
+};
+Bytes round_message(const RoundStart& start);
+RoundStart read_round(const Bytes& message);
+
+// What uploads add up to, see ServerHalf::take_part. Workers add up theirs along a binary tree: each sends
+// one part, when it has those of the two ranks behind it, and rank 0 receives one.
+Bytes part_message(const State& part);
+State read_part(const Bytes& message);
+inline int parent_of(int rank) {
+  return rank / 2;
+}
+inline int children_of(int rank, int ranks) {
+  return (2 * rank < ranks ? 1 : 0) + (2 * rank + 1 < ranks ? 1 : 0);
+}
 
 struct Failure {
   Error::Kind kind = Error::Kind::kFailure;

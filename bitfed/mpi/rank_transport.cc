@@ -4,12 +4,16 @@
 #include <thread>
 
 #include "bitfed/base/stopwatch.h"
+#include "bitfed/federated/federation.h"
 #include "bitfed/mpi/dealer.h"
 #include "bitfed/mpi/messages.h"
 #include "bitfed/mpi/pause.h"
 
 namespace bitfed {
 namespace {
+
+// With fewer the sums, which have 16 bytes per parameter, take longer than they save.
+constexpr size_t kClientsPerWorker = 2;
 
 class RankTransport : public Transport {
  public:
@@ -21,25 +25,38 @@ class RankTransport : public Transport {
         half_(experiment.method->make_client()),
         states_(states),
         events_(std::move(events)),
+        adds_up_(experiment.rounds > 1 && experiment.method->make_server()->adds_up()),
         threads_(std::accumulate(options.threads.begin(), options.threads.end(), 0u)) {}
 
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                  const std::function<void(ClientResult)>& receive) override {
     const Stopwatch clock;
     busy_seconds_ = 0;
+    received_bytes_ = 0;
     load_.reset();
-    Dealer dealer(answering(round, clients), threads_);
+    part_.reset();
+    std::vector<Dealer::Client> present = answering(round, clients);
+    const bool sums = adds_up_ && round > 0 && present.size() >= kClientsPerWorker * workers();
+    Dealer dealer(std::move(present), threads_);
     if (dealer.empty()) return;
-    for (int rank = 1; rank < ranks_.size(); ++rank)
-      ranks_.send(rank, number_message(MessageKind::kRound, round));
+    // An upload that is worth storing is sent by itself.
+    send_all(round_message({round, sums ? FederationOptions().keep_seconds : 0}));
     Bytes bytes = broadcast;
     ranks_.broadcast(&bytes);
     outstanding_.assign(static_cast<size_t>(ranks_.size()), 0);
     for (int rank = 1; rank < ranks_.size(); ++rank) deal(rank, dealer);
-    collect(round, dealer, receive);
-    load_ = TransportLoad{static_cast<uint32_t>(ranks_.size() - 1),
-                          std::min(1.0, busy_seconds_ / (threads_ * std::max(1e-9, clock.seconds())))};
+    collect([&] { return all_outstanding_ == 0; }, round, dealer, receive);
+    if (all_outstanding_ > 0) return;  // stopped
+    if (sums) {
+      send_all(plain_message(MessageKind::kSum));
+      collect([&] { return part_.has_value(); }, round, dealer, receive);
+    }
+    load_ = TransportLoad{.workers = static_cast<uint32_t>(workers()),
+                          .busy = std::min(1.0, busy_seconds_ / (threads_ * std::max(1e-9, clock.seconds()))),
+                          .received_bytes = received_bytes_};
   }
+
+  std::optional<State> take_part() override { return std::exchange(part_, std::nullopt); }
 
   std::optional<LocalClients> local_clients() const override { return LocalClients{*half_, states_}; }
   std::optional<TransportLoad> load() const override { return load_; }
@@ -49,6 +66,12 @@ class RankTransport : public Transport {
   }
 
  private:
+  size_t workers() const { return static_cast<size_t>(ranks_.size() - 1); }
+
+  void send_all(const Bytes& message) {
+    for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, message);
+  }
+
   std::vector<Dealer::Client> answering(uint32_t round, const std::vector<uint32_t>& clients) {
     std::vector<Dealer::Client> answering;
     for (const uint32_t client : clients) {
@@ -71,9 +94,11 @@ class RankTransport : public Transport {
     ranks_.send(rank, work_message(tasks));
   }
 
-  void collect(uint32_t round, Dealer& dealer, const std::function<void(ClientResult)>& receive) {
+  // Until it is done, or the user stops.
+  void collect(const std::function<bool()>& done, uint32_t round, Dealer& dealer,
+               const std::function<void(ClientResult)>& receive) {
     Pause pause;
-    while (all_outstanding_ > 0) {
+    while (!done()) {
       if (options_.stop && options_.stop()) return;
       const auto message = ranks_.poll();
       if (!message) {
@@ -88,6 +113,7 @@ class RankTransport : public Transport {
   void handle(uint32_t round, const Communicator::Message& message, Dealer& dealer,
               const std::function<void(ClientResult)>& receive) {
     const auto rank = static_cast<size_t>(message.from);
+    received_bytes_ += message.bytes.size();
     switch (kind_of(message.bytes)) {
       case MessageKind::kProgress: {
         const ClientFraction progress = read_progress(message.bytes);
@@ -110,6 +136,9 @@ class RankTransport : public Transport {
         for (TrainedClient& trained : results.clients) take(std::move(trained), receive);
         break;
       }
+      case MessageKind::kPart:
+        part_ = read_part(message.bytes);
+        break;
       default:
         throw failure("{}: a message that only workers receive", rank_name(message.from, ""));
     }
@@ -127,10 +156,13 @@ class RankTransport : public Transport {
   std::unique_ptr<ClientHalf> half_;
   ClientStates& states_;
   EventSink events_;
+  bool adds_up_;
   uint32_t threads_;                 // of all ranks
   std::vector<size_t> outstanding_;  // clients, by rank
   size_t all_outstanding_ = 0;
   double busy_seconds_ = 0;
+  uint64_t received_bytes_ = 0;
+  std::optional<State> part_;
   std::optional<TransportLoad> load_;
 };
 

@@ -20,17 +20,83 @@ constexpr double kProgressSeconds = 0.5;
 constexpr size_t kFullMessage = 256 << 10;  // bytes of results that do not wait for more
 constexpr double kResultSeconds = 0.02;     // that results wait for more
 
+// What the uploads of this worker's clients add up to. Threads add at the same time, each with a server half
+// of its own.
+class UploadSums {
+ public:
+  explicit UploadSums(const Method& method) : method_(method) {}
+
+  // Forgets what a round that was stopped has left.
+  void begin_round() {
+    for (Half& half : idle_) {
+      if (half.is_used) half.server->take_part();
+      half.is_used = false;
+    }
+  }
+
+  // Takes the upload; leaves its size.
+  void add(const State& broadcast, ClientResult* result) {
+    Half half = take_half(broadcast);
+    const Bytes upload = std::exchange(result->upload, {});
+    result->upload_bytes = upload.size();
+    half.server->accept(result->client, decode(upload, fmt::format("upload of client {}", result->client)));
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(half));
+  }
+
+  // All of it, and the parts of others.
+  State take(const State& broadcast, const std::vector<State>& others) {
+    const Half sum = take_half(broadcast);
+    for (Half& half : idle_) {
+      if (half.is_used) sum.server->accept_part(half.server->take_part());
+      half.is_used = false;
+    }
+    for (const State& part : others) sum.server->accept_part(part);
+    State part = sum.server->take_part();
+    idle_.push_back({sum.server, false});
+    return part;
+  }
+
+ private:
+  struct Half {
+    std::shared_ptr<ServerHalf> server;
+    bool is_used = false;  // in this round
+  };
+
+  Half take_half(const State& broadcast) {
+    Half half;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!idle_.empty()) {
+        half = std::move(idle_.back());
+        idle_.pop_back();
+      }
+    }
+    if (!half.server) half.server = method_.make_server();
+    if (!half.is_used) half.server->restore(broadcast);
+    half.is_used = true;
+    return half;
+  }
+
+  const Method& method_;
+  std::mutex mutex_;
+  std::vector<Half> idle_;
+};
+
 struct Job {
   explicit Job(Experiment given)
       : experiment(std::move(given)),
         half(experiment.method->make_client()),
+        sums(*experiment.method),
         personal(experiment.train, experiment.partition, experiment.partition_spec.kind == "column",
                  experiment.evaluation.test) {}
 
   Experiment experiment;
   std::unique_ptr<ClientHalf> half;
+  UploadSums sums;
   PersonalEvaluation personal;
-  EvaluationPart part;  // of the evaluation data, which this rank predicts in every round
+  // Of the evaluation data, which this rank predicts in every round; empty: not asked yet.
+  std::optional<EvaluationPart> part;
   EvaluationData of_part;
 };
 
@@ -91,11 +157,18 @@ class Worker {
         load(read_number(message));
         break;
       case MessageKind::kRound:
-        round_ = read_number(message);
-        ranks_.broadcast(&broadcast_);
+        begin_round(read_round(message));
         break;
       case MessageKind::kWork:
         start(read_work(message));
+        break;
+      case MessageKind::kSum:
+        sum_is_due_ = true;
+        hand_over_sums();
+        break;
+      case MessageKind::kPart:
+        parts_.push_back(read_part(message));
+        hand_over_sums();
         break;
       case MessageKind::kEvaluate:
         evaluate(read_evaluate(message));
@@ -106,6 +179,16 @@ class Worker {
       default:
         throw failure("a message that only rank 0 receives");
     }
+  }
+
+  void begin_round(const RoundStart& start) {
+    Bytes bytes;
+    ranks_.broadcast(&bytes);
+    round_ = start;
+    broadcast_ = decode(bytes, "broadcast");
+    job_->sums.begin_round();
+    parts_.clear();
+    sum_is_due_ = false;
   }
 
   void load(uint32_t number) {
@@ -128,12 +211,21 @@ class Worker {
     });
   }
 
+  // Once this worker's clients and those of the ranks behind it are done.
+  void hand_over_sums() {
+    if (!sum_is_due_ || parts_.size() < static_cast<size_t>(children_of(ranks_.rank(), ranks_.size())))
+      return;
+    ranks_.send(parent_of(ranks_.rank()), part_message(job_->sums.take(broadcast_, parts_)));
+    parts_.clear();
+    sum_is_due_ = false;
+  }
+
   // In this thread: nothing else goes on meanwhile.
   void evaluate(const EvaluationPart& part) {
     Bytes bytes;
     ranks_.broadcast(&bytes);
     const std::unique_ptr<Model> model = load_model(decode(bytes, "the round's model"), "the round's model");
-    if (!(part == job_->part)) {
+    if (job_->part != part) {
       const EvaluationData& all = job_->experiment.evaluation;
       job_->of_part = {range(all.test, part.test_begin, part.test_end),
                        range(all.validation, part.validation_begin, part.validation_end)};
@@ -186,7 +278,7 @@ class Worker {
   // One group, on a thread of the pool.
   void train(const std::vector<ClientTask>& group) {
     const Stopwatch clock;
-    const RoundWork round{*job_->half, broadcast_, job_->experiment.seed, round_,
+    const RoundWork round{*job_->half, broadcast_, job_->experiment.seed, round_.round,
                           [this] { return is_stopped(); }};
     std::vector<Dataset> samples;
     samples.reserve(group.size());
@@ -206,6 +298,7 @@ class Worker {
       TrainedClient trained{std::move(outcome.result), std::move(outcome.kept), {}};
       if (trained.result.keeps_state)
         trained.judged = job_->personal.judge(trained.result.client, trained.kept, *job_->half);
+      if (trained.result.train_seconds < round_.sum_below) job_->sums.add(broadcast_, &trained.result);
       const std::lock_guard lock(mutex_);
       outbox_.bytes += trained.result.upload.size() + trained.kept.size();
       outbox_.results.clients.push_back(std::move(trained));
@@ -272,8 +365,10 @@ class Worker {
   Communicator& ranks_;
   const WorkerOptions& options_;
   std::unique_ptr<Job> job_;
-  uint32_t round_ = 0;
-  Bytes broadcast_;
+  RoundStart round_;
+  State broadcast_;
+  std::vector<State> parts_;  // of the ranks behind this one
+  bool sum_is_due_ = false;   // rank 0 has asked for it
   std::atomic<bool> abandoned_ = false;
   std::mutex mutex_;  // of what follows
   std::condition_variable wake_;

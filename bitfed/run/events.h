@@ -161,6 +161,7 @@ struct RoundFinished {
   // trained for.
   std::optional<uint32_t> workers = {};
   std::optional<double> workers_busy = {};
+  std::optional<uint64_t> received_bytes = {};  // from them: uploads or their sums, what clients keep
 
   static constexpr const char* kKind = "round-finished";
   static void fields(auto& self, auto& field) {
@@ -173,6 +174,7 @@ struct RoundFinished {
     field.if_set("evaluation_seconds", self.evaluation_seconds);
     field.if_set("workers", self.workers);
     field.if_set("workers_busy", self.workers_busy);
+    field.if_set("received_bytes", self.received_bytes);
   }
   bool operator==(const RoundFinished&) const = default;
 };

@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr long kMaxLogBytes = 256L << 20;
+constexpr uint64_t kMaxLogBytes = uint64_t{256} << 20;
+constexpr double kFlushSeconds = 0.1;
 
 bool is_there(const fs::path& path) {
   std::error_code code;
@@ -97,6 +98,8 @@ void RunFolderWriter::open_log() {
   if (is_there(file)) cut_half_line(file);
   log_.reset(std::fopen(file.c_str(), "ae"));
   if (log_ == nullptr) throw failure("{}: cannot be written: {}", file.string(), std::strerror(errno));
+  std::error_code code;
+  log_bytes_ = fs::file_size(file, code);
 }
 
 void RunFolderWriter::log(const Event& event) {
@@ -105,10 +108,15 @@ void RunFolderWriter::log(const Event& event) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
   const std::string time = fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", seconds, (now - seconds).count());
   const std::string line = event_line(event, time) + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), log_.get()) != line.size() || std::fflush(log_.get()) != 0) {
+  const bool can_wait =
+      std::holds_alternative<ClientFinished>(event) && since_flush_.seconds() < kFlushSeconds;
+  if (std::fwrite(line.data(), 1, line.size(), log_.get()) != line.size() ||
+      (!can_wait && std::fflush(log_.get()) != 0)) {
     throw failure("{}: cannot be written: {}", (folder_ / "events.jsonl").string(), std::strerror(errno));
   }
-  if (std::ftell(log_.get()) > kMaxLogBytes) {
+  if (!can_wait) since_flush_ = Stopwatch();
+  log_bytes_ += line.size();
+  if (log_bytes_ > kMaxLogBytes) {
     std::error_code code;
     fs::rename(folder_ / "events.jsonl", folder_ / "events.jsonl.1", code);
     open_log();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "bitfed/base/stopwatch.h"
 #include "bitfed/run/events.h"
 
 namespace bitfed {
@@ -26,7 +27,8 @@ class RunFolderWriter {
   bool is_finished() const;
 
   // Appends a line to events.jsonl, with the time. The clients' progress is not logged. A log of 256 MiB
-  // becomes events.jsonl.1, in place of an older one, and a new log begins.
+  // becomes events.jsonl.1, in place of an older one, and a new log begins. Lines of finished clients may be
+  // written a moment later, with others: a round may have thousands.
   void log(const Event& event);
 
  private:
@@ -42,6 +44,8 @@ class RunFolderWriter {
   std::filesystem::path folder_;
   File lock_;
   File log_;
+  uint64_t log_bytes_ = 0;
+  Stopwatch since_flush_;
 };
 
 }  // namespace bitfed

@@ -7,6 +7,9 @@
 #include "bitfed/federated/run_federation.h"
 #include "bitfed/federated/transport.h"
 #include "bitfed/simulation/in_process_transport.h"
+#ifdef BITFED_SECURE
+#include "bitfed/secure/masking_transport.h"
+#endif
 
 namespace bitfed {
 namespace {
@@ -29,10 +32,16 @@ ExperimentResult simulate(const Experiment& experiment, const ExperimentOptions&
   ThreadPool pool(options.threads);
   const std::unique_ptr<ClientHalf> client = experiment.method->make_client();
   ClientStates states(folder.checkpoint() / "clients", experiment.partition.size());
-  const auto transport = options.transport ? options.transport(experiment, states, sink)
-                                           : make_in_process_transport(
-                                                 {experiment.seed, experiment.dropout, options.stop}, *client,
-                                                 experiment.train, experiment.partition, states, pool, sink);
+  auto transport = options.transport ? options.transport(experiment, states, sink)
+                                     : make_in_process_transport(
+                                           {experiment.seed, experiment.dropout, options.stop}, *client,
+                                           experiment.train, experiment.partition, states, pool, sink);
+#ifdef BITFED_SECURE
+  if (experiment.privacy.secure_aggregation) {
+    transport =
+        make_masking_transport(std::move(transport), experiment.seed, experiment.privacy.min_survivors, pool);
+  }
+#endif
   FolderStore store(folder.checkpoint());
   const RunHooks hooks{.pool = pool,
                        .evaluate_elsewhere = options.evaluate_elsewhere,

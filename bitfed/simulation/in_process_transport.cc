@@ -25,9 +25,11 @@ class InProcessTransport : public Transport {
 
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                  const Receive& receive) override {
-    const RoundWork work{client_, broadcast, options_.seed, round, options_.stop};
+    const State decoded = decode(broadcast, "broadcast");
+    RoundWork work{client_, decoded, options_.seed, round, options_.stop};
     const std::span<const uint32_t> all(clients);
     if (client_.cohort() > 1) {
+      work.pool = &pool_;
       run_clients(work, all, receive);
     } else {
       pool_.for_each(all.size(), [&](size_t i) { run_clients(work, all.subspan(i, 1), receive); });

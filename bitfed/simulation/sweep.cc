@@ -64,17 +64,8 @@ class Sweep {
     return &runs_[next_++];
   }
 
-  Config recipe_of(const SweepRun& run) const {
-    Config recipe = Config::load(options_.recipe);
-    recipe.set_all(options_.overrides);
-    for (size_t i = 0; i < run.values.size(); ++i) recipe.set(options_.axes[i].key, run.values[i]);
-    recipe.set("seed", std::to_string(run.seed));
-    return recipe;
-  }
-
   void finish(const SweepRun& run) {
-    const Experiment experiment = load_experiment(recipe_of(run), options_.experiment.data_dir,
-                                                  options_.experiment.default_name, ClientsAre::kSimulated);
+    const Experiment experiment = load_sweep_run(options_, run);
     const bool can_share = experiment.rounds == 1;
     ExperimentOptions options = options_.experiment;
     options.out = run.folder;
@@ -82,7 +73,7 @@ class Sweep {
     if (can_share) options.reuse = begin_training(experiment.depends_on);
     ExperimentResult result;
     try {
-      result = run_one(experiment, options);
+      result = run_one(run, experiment, options);
     } catch (...) {
       if (can_share) end_training(experiment.depends_on, {});
       throw;
@@ -93,18 +84,21 @@ class Sweep {
   }
 
   // Uploads of another method on the same clients; where they turn out not to be the same, clients train.
-  static ExperimentResult run_one(const Experiment& experiment, ExperimentOptions options) {
-    const auto quiet = [](const Event&) {};
+  ExperimentResult run_one(const SweepRun& run, const Experiment& experiment, ExperimentOptions options) {
+    const auto go = [&] {
+      return options_.run ? options_.run(run, experiment, options)
+                          : run_experiment(experiment, options, [](const Event&) {});
+    };
     if (options.reuse.empty() || !UploadStore(options.reuse / "checkpoint").has_round(1)) {
       options.reuse.clear();
-      return run_experiment(experiment, options, quiet);
+      return go();
     }
     try {
-      return run_experiment(experiment, options, quiet);
+      return go();
     } catch (const Error& error) {
       if (error.kind() != Error::Kind::kInput) throw;
       options.reuse.clear();
-      return run_experiment(experiment, options, quiet);
+      return go();
     }
   }
 
@@ -190,9 +184,34 @@ std::vector<SweepRun> plan_sweep(const std::vector<GridAxis>& axes, const std::v
     // Values that differ in what a folder's name cannot show.
     if (!names.insert(name).second) names.insert(name += fmt::format("+{}", cell));
     for (const uint64_t seed : seeds)
-      runs.push_back({cell, values, seed, out / name / fmt::format("seed-{}", seed)});
+      runs.push_back({runs.size(), cell, values, seed, out / name / fmt::format("seed-{}", seed)});
   }
   return runs;
+}
+
+std::vector<std::vector<SweepRun>> group_sweep(const std::vector<GridAxis>& axes,
+                                               const std::vector<SweepRun>& runs) {
+  std::vector<std::vector<SweepRun>> groups;
+  std::map<std::vector<std::string>, size_t> known;
+  for (const SweepRun& run : runs) {
+    std::vector<std::string> key = {std::to_string(run.seed)};
+    for (size_t i = 0; i < axes.size(); ++i) {
+      if (!axes[i].key.starts_with("method.")) key.push_back(run.values[i]);
+    }
+    const auto [entry, is_new] = known.try_emplace(key, groups.size());
+    if (is_new) groups.emplace_back();
+    groups[entry->second].push_back(run);
+  }
+  return groups;
+}
+
+Experiment load_sweep_run(const SweepOptions& options, const SweepRun& run) {
+  Config recipe = Config::load(options.recipe);
+  recipe.set_all(options.overrides);
+  for (size_t i = 0; i < run.values.size(); ++i) recipe.set(options.axes[i].key, run.values[i]);
+  recipe.set("seed", std::to_string(run.seed));
+  return load_experiment(recipe, options.experiment.data_dir, options.experiment.default_name,
+                         ClientsAre::kSimulated, options.experiment.trainers.get());
 }
 
 void run_sweep(const SweepOptions& options, const std::vector<SweepRun>& runs,

@@ -21,6 +21,7 @@ GridAxis parse_grid_axis(const std::string& text);
 
 // One combination of values with one seed.
 struct SweepRun {
+  size_t number = 0;                // in the plan
   size_t cell = 0;                  // runs of one combination share it
   std::vector<std::string> values;  // one per axis
   uint64_t seed = 0;
@@ -32,13 +33,23 @@ struct SweepRun {
 std::vector<SweepRun> plan_sweep(const std::vector<GridAxis>& axes, const std::vector<uint64_t>& seeds,
                                  const std::filesystem::path& out);
 
+// The runs by what their clients train: those that differ in the method's settings alone may share uploads,
+// and are best run one after the other by the same process.
+std::vector<std::vector<SweepRun>> group_sweep(const std::vector<GridAxis>& axes,
+                                               const std::vector<SweepRun>& runs);
+
 struct SweepOptions {
   std::string recipe;                  // the file
   std::vector<std::string> overrides;  // as --set, before the grid's
   std::vector<GridAxis> axes;
   unsigned jobs = 1;             // runs at once
   ExperimentOptions experiment;  // of every run, but for its folder, what is there already and what it reuses
+  // Runs one; empty: run_experiment.
+  std::function<ExperimentResult(const SweepRun&, const Experiment&, const ExperimentOptions&)> run = {};
 };
+
+// Reads the experiment of a run.
+Experiment load_sweep_run(const SweepOptions& options, const SweepRun& run);
 
 // Called for every finished run, by one thread at a time, in the order in which they finish.
 using SweepProgress = std::function<void(const SweepRun& run, const ExperimentResult& result)>;

@@ -133,7 +133,7 @@ class Federation {
     const Dataset samples = part(client);
     ClientOutcome outcome;
     run_interruptibly([&](const Stop& stop) {
-      outcome = run_client({*client_, broadcast, experiment_->seed, round, stop},
+      outcome = run_client({*client_, decode(broadcast, "broadcast"), experiment_->seed, round, stop},
                            {client, samples, kept, [](double /*fraction*/) {}});
     });
     return outcome;

@@ -1,5 +1,6 @@
 #include "bitfed/base/thread_pool.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,8 +10,13 @@
 #include <thread>
 #include <vector>
 
+#include "bitfed/base/pool_or_caller.h"
+
 namespace bitfed {
 namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
 
 class ThreadPoolTest : public testing::TestWithParam<unsigned> {};
 
@@ -73,6 +79,31 @@ TEST(ThreadPool, OnePoolWithinAnother) {
     inner.for_each(10, [&](size_t j) { sum += 10 * i + j; });
   });
   EXPECT_EQ(sum, 80u * 79 / 2);
+}
+
+// Were a task to wait for other tasks, a pool whose threads all did would never end.
+TEST(ThreadPool, WithinATaskOfThePoolTheTaskRunsAll) {
+  for (const unsigned threads : {1u, 3u}) {
+    ThreadPool pool(threads);
+    std::atomic<size_t> elsewhere = 0;
+    std::vector<size_t> sums(8);
+    pool.for_each(8, [&](size_t i) {
+      const auto self = std::this_thread::get_id();
+      pool.for_each(10, [&](size_t j) {
+        sums[i] += j;
+        elsewhere += std::this_thread::get_id() != self ? 1 : 0;
+      });
+    });
+    EXPECT_THAT(sums, Each(45u));
+    EXPECT_EQ(elsewhere, 0u);
+  }
+}
+
+TEST(ThreadPool, WithoutAPoolTheCallerRunsAll) {
+  std::vector<size_t> order;
+  for_each(nullptr, 3, [&](size_t i) { order.push_back(i); });
+  for_ranges(nullptr, 7, 2, [&](size_t begin, size_t end) { order.push_back(end - begin); });
+  EXPECT_THAT(order, ElementsAre(0, 1, 2, 7));
 }
 
 TEST(ThreadPool, SeveralCallersShareOnePool) {

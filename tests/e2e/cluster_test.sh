@@ -19,10 +19,14 @@ same() {
   [ "$(field out.json ranks)" = $ranks ] || fail "ranks in the summary: $(field out.json ranks)"
   [ "$(field out.json hosts)" = "['$(hostname)']" ] || fail "hosts in the summary: $(field out.json hosts)"
 }
-for method in $all_methods; do same $method 4; done
+# Every method with every number of ranks: cluster_kill_slow_test.sh.
+read -ra numbers <<<"4 7 2 4 4 2 7 3"
+for method in $all_methods; do
+  same $method ${numbers[0]}
+  numbers=("${numbers[@]:1}")
+done
 same fed-bin-mlp 2
 same fed-bin-mlp 7
-same fedtm-bank 7
 python3 -c '
 import json
 last = [json.loads(line) for line in open("fed-bin-mlp-7/events.jsonl") if "round-finished" in line][-1]
@@ -75,9 +79,10 @@ mpirun -n 2 elsewhere/bitfed run people.toml --quiet --out refused >out 2>err ||
 grep -q 'the module for MPI is neither of' err || fail "without the module: $(cat err)"
 
 # A rank that is killed ends all; another number of ranks goes on.
-sed 's/^rounds = 6/rounds = 4000/' people.toml >long.toml
-"$program" run long.toml --out long --json --quiet >long.json
-mpirun -n 4 "$program" run long.toml --out killed --quiet >out 2>err &
+sed 's/^rounds = 6/rounds = 200/' people.toml >long.toml
+long=(long.toml --set client.epochs=200)  # about 10 ms per round
+"$program" run "${long[@]}" --out long --json --quiet >long.json
+mpirun -n 4 "$program" run "${long[@]}" --out killed --quiet >out 2>err &
 pid=$!
 until_rounds killed 60 $pid
 victim=$(pgrep -P $pid -f 'bitfed run long.toml' | sed -n 2p)
@@ -86,12 +91,12 @@ status=0
 wait $pid || status=$?
 [ $status != 0 ] || fail "a killed rank went unnoticed"
 grep -q "rank .* on node $(hostname) exited on signal 9" err || fail "the killed rank is not named: $(cat err)"
-for left in $(pgrep -f "bitfed run long.toml --out killed" || true); do fail "process $left is left"; done
-mpirun -n 3 "$program" run long.toml --out killed --resume --json --quiet >out.json
+for left in $(pgrep -f "bitfed run long.toml .*--out killed" || true); do fail "process $left is left"; done
+mpirun -n 3 "$program" run "${long[@]}" --out killed --resume --json --quiet >out.json
 [ "$(field out.json model_sha256)" = "$(field long.json model_sha256)" ] || fail "killed and resumed: another model"
 
 # mpirun passes the signal on, but not what ranks say from then on; the run stops in good order.
-mpirun -n 3 sh -c 'exec "$@" 2>>rank.err' sh "$program" run long.toml --out stopped --quiet >out 2>err &
+mpirun -n 3 sh -c 'exec "$@" 2>>rank.err' sh "$program" run "${long[@]}" --out stopped --quiet >out 2>err &
 pid=$!
 until_rounds stopped 30 $pid
 kill -TERM $pid
@@ -100,7 +105,7 @@ wait $pid || status=$?
 [ $status != 0 ] || fail "stopped, with status 0"
 our_line rank.err | grep -q -- --resume || fail "stopped without a word: $(cat rank.err err)"
 [ "$(our_line rank.err | wc -l)" = 1 ] || fail "expected one line of ours: $(cat rank.err)"
-mpirun -n 2 "$program" run long.toml --out stopped --resume --json --quiet >out.json
+mpirun -n 2 "$program" run "${long[@]}" --out stopped --resume --json --quiet >out.json
 [ "$(field out.json model_sha256)" = "$(field long.json model_sha256)" ] || fail "stopped and resumed: another model"
 
 # A table: rows and seeds by a rank each, the rest by all; resumed by another number.
@@ -137,4 +142,15 @@ for cell in table/cells/*/; do
   [ "$(field "$cell/summary.json" model_sha256)" = "$(field "$other/summary.json" model_sha256)" ] || fail "$cell: another model"
 done
 grep -q '"ranks": 3' table-3/cells/*-seed-0-*/summary.json || fail "no run by all ranks"
+
+# A sweep: runs whose clients are the same by one rank, the rest by all.
+sweep=(sweep one-shot.toml --grid method.name=fedtm-bank,fedtmos --grid model.sensitivity=3,5,10)
+"$program" "${sweep[@]}" --out sweep --quiet >out 2>err || fail "sweep: $(cat err)"
+mpirun -n 3 "$program" "${sweep[@]}" --out sweep-3 >out.3 2>err || fail "sweep: $(cat err)"
+cmp out out.3
+[ "$(grep -c 'begun by rank' err)" = 2 ] || fail "expected two pairs of runs by a rank each: $(cat err)"
+grep -q '"ranks": 3' sweep-3/*/seed-0/summary.json || fail "no run of the sweep by all ranks"
+rm -r sweep-3/*sensitivity-3
+mpirun -n 4 "$program" "${sweep[@]}" --out sweep-3 --quiet >out.3 2>err || fail "sweep resumed: $(cat err)"
+cmp out out.3
 nothing_half_written

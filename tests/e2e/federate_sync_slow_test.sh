@@ -1,6 +1,6 @@
 #!/bin/bash
 # The server, then a client, killed in place of each of its syncs in turn: whatever it had made durable by then, it goes on
-# from there to the simulation's model.
+# from there to the simulation's model. Then the same with masked updates.
 #   federate_sync_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
 source "$2/tests/e2e/tiny.sh"
@@ -10,7 +10,9 @@ source "$2/tests/e2e/federate_kill.sh"
 ldd "$program" | grep -q libasan && { echo "skipped: not beside a sanitizer"; exit 77; }
 
 sed -i 's/^rounds = 6/rounds = 3/' people.toml
-"$program" run people.toml --quiet --out simulated >/dev/null
+cp people.toml masked.toml
+printf '[privacy]\nsecure_aggregation = true\n' >>masked.toml
+for recipe in people masked; do "$program" run $recipe.toml --quiet --out simulated-$recipe >/dev/null; done
 
 # die_at N COMMAND...: in a shell of its own; `died` is 137 once it has.
 dying() {
@@ -23,7 +25,7 @@ dying() {
 federate() {
   local victim=$1 moment=$2 folder=$1-$2 number
   port=$(free_port)
-  server_command=("$program" serve people.toml --state $folder --listen 127.0.0.1:$port --plaintext --quiet --json --linger 30)
+  server_command=("$program" serve $recipe.toml --state $folder --listen 127.0.0.1:$port --plaintext --quiet --json --linger 30)
   client_command=("$program" join --server 127.0.0.1:$port --part 0 --id client-0 --state $folder-0 --plaintext --quiet --give-up 60)
   for number in 1 2 3; do join $folder $number --plaintext --quiet; done
   status=0
@@ -41,11 +43,12 @@ federate() {
     finish $server_pid $folder
   fi
   for number in 1 2 3; do finish ${client_pids[$number]} $folder-$number; done
-  same_as $folder simulated
+  same_as $folder simulated-$recipe
   [ $status = 137 ] || [ $status = 0 ] || fail "$folder: status $status"
 }
 
-for victim in server client; do
+for job in "people server" "people client" "masked server" "masked client"; do
+  read -r recipe victim <<<"$job"
   moment=1
   while true; do
     federate $victim $moment
@@ -54,6 +57,6 @@ for victim in server client; do
     moment=$((moment + 1))
     [ $moment -lt 200 ] || fail "$victim: never ends"
   done 2>/dev/null
-  echo "$victim: killed at each of $((moment - 1)) moments"
+  echo "$recipe, $victim: killed at each of $((moment - 1)) moments"
   [ $moment -gt 5 ] || fail "$victim: too few moments"
 done

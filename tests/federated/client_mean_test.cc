@@ -30,6 +30,27 @@ TEST(ClientMeanTest, MeanBySamples) {
   EXPECT_EQ(mean.samples(), 0u);
 }
 
+TEST(ClientMeanTest, PartsOfSeveralProcesses) {
+  const Combining clipped{.norm_bound = 5};
+  ClientMean whole(clipped, kBoth), here(clipped, kBoth), there(clipped, kBoth), idle(clipped, kBoth);
+  const std::vector<TensorValues> clients = {{{1, 2}, {3}}, {{31, 1}, {41}}, {{-0.3f, 7}, {1e-6f}}};
+  for (uint32_t i = 0; i < clients.size(); ++i) {
+    whole.add(i, clients[i], 3 + i, kZero);
+    (i == 1 ? there : here).add(i, clients[i], 3 + i, kZero);
+  }
+  here.add_part(there.take_part(), kZero);
+  here.add_part(idle.take_part(), kZero);
+  EXPECT_EQ(there.clients(), 0u);
+  EXPECT_EQ(here.clients(), 3u);
+  EXPECT_EQ(here.samples(), whole.samples());
+  EXPECT_EQ(here.take(), whole.take());
+  EXPECT_EQ(here.notes(), whole.notes());
+  there.add(0, {{1}, {3}}, 1, {{0}, {0}});
+  const State part = there.take_part();
+  EXPECT_THAT(error_text([&] { here.add_part(part, kZero); }), HasSubstr("sums.0"));
+  EXPECT_FALSE(ClientMean({.kind = Kind::kMedian}, kBoth).adds_up());
+}
+
 TEST(ClientMeanTest, ClaimedSamplesAreBounded) {
   ClientMean mean({.max_samples = 10}, kBoth);
   mean.add(0, {{0, 0}, {0}}, 10, kZero);

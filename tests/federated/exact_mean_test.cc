@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "bitfed/base/hash/random.h"
+#include "bitfed/base/thread_pool.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {
@@ -23,6 +24,20 @@ TEST(ExactMeanTest, WeightedByHand) {
   mean.add(std::vector<float>{5, 2, 0.5f}, 1);
   EXPECT_EQ(mean.weight(), 4u);
   EXPECT_THAT(mean.mean(), ElementsAre(2, -1, 0.5f));
+}
+
+TEST(ExactMeanTest, ThreadsCannotMatter) {
+  ThreadPool pool(3);
+  RandomStream random({3, "exact"});
+  ExactMean alone;
+  ExactMean together;
+  for (uint32_t weight = 1; weight < 4; ++weight) {
+    std::vector<float> values(100'003);  // several threads' shares, and a rest
+    for (float& value : values) value = static_cast<float>(random.normal());
+    alone.add(values, weight);
+    together.add(values, weight, &pool);
+  }
+  EXPECT_EQ(together.mean(&pool), alone.mean());
 }
 
 TEST(ExactMeanTest, OrderCannotMatter) {
@@ -44,6 +59,37 @@ TEST(ExactMeanTest, OrderCannotMatter) {
   EXPECT_EQ(mean(), forward);
   random.shuffle(std::span(clients));
   EXPECT_EQ(mean(), forward);
+}
+
+TEST(ExactMeanTest, SumsOfSeveralProcesses) {
+  const std::vector<std::vector<float>> values = {{1, -2e-11f}, {0.1f, 3e6f}, {-7, 1e-9f}, {0.3f, -0.7f}};
+  ExactMean all, first, second;
+  for (uint32_t i = 0; i < values.size(); ++i) {
+    all.add(values[i], i + 3);
+    (i % 2 == 0 ? first : second).add(values[i], i + 3);
+  }
+  EXPECT_EQ(first.sums().size(), 2 * ExactMean::kSumBytes);
+  ExactMean merged;
+  merged.add_sums(second.sums(), second.weight());
+  merged.add_sums(first.sums(), first.weight());
+  EXPECT_EQ(merged.mean(), all.mean());
+  EXPECT_EQ(merged.weight(), all.weight());
+}
+
+TEST(ExactMeanTest, SumsThatCannotBe) {
+  ExactMean sum;
+  sum.add(std::vector<float>{ExactMean::kLargest, -ExactMean::kLargest}, 5);
+  ExactMean other;
+  EXPECT_THAT(error_text([&] { other.add_sums(sum.sums().first(17), 5); }), HasSubstr("found 17 bytes"));
+  EXPECT_THAT(error_text([&] { other.add_sums(sum.sums(), 0); }), HasSubstr("of weight 0"));
+  EXPECT_THAT(error_text([&] { other.add_sums(sum.sums(), 4); }), HasSubstr("times its weight, 4"));
+  EXPECT_THAT(error_text([&] { other.add_sums(sum.sums(), UINT64_MAX); }), HasSubstr("sum up to more than"));
+  ExactMean three;
+  three.add(std::vector<float>{1, 2, 3}, 1);
+  EXPECT_THAT(error_text([&] { three.add_sums(sum.sums(), 5); }), HasSubstr("expected 48"));
+  ExactMean right;
+  right.add_sums(sum.sums(), 5);
+  EXPECT_EQ(right.mean(), sum.mean());
 }
 
 TEST(ExactMeanTest, LargestValuesAndWeights) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "bitfed/base/thread_pool.h"
 #include "tests/base/error_text.h"
 #include "tests/federated/dark_and_light.h"
 #include "tests/federated/hand_made.h"
@@ -68,7 +69,8 @@ TEST_P(NetworkMethodTest, ACohortUploadsWhatItsClientsWould) {
   contexts[3].progress = [](double) { throw input_error("a client that fails"); };
   std::vector<CohortClient> clients;
   for (size_t client = 0; client < 4; ++client) clients.push_back({data[client], contexts[client]});
-  const std::vector<CohortUpload> uploads = half->train_cohort(broadcast, clients);
+  ThreadPool pool(3);
+  const std::vector<CohortUpload> uploads = half->train_cohort(broadcast, clients, &pool);
   ASSERT_EQ(uploads.size(), 4u);
   for (uint32_t client = 0; client < 3; ++client) {
     ASSERT_EQ(uploads[client].error, nullptr);
@@ -78,7 +80,66 @@ TEST_P(NetworkMethodTest, ACohortUploadsWhatItsClientsWould) {
   EXPECT_EQ(error_text([&] { std::rethrow_exception(uploads[3].error); }), "a client that fails");
 }
 
+TEST_P(NetworkMethodTest, ThreadsDoNotChangeTheServer) {
+  ThreadPool pool(3);
+  const auto fed = method();
+  const auto alone = fed->make_server();
+  const auto together = fed->make_server();
+  together->use(pool);
+  for (uint32_t client = 0; client < 3; ++client) {
+    const State upload = trained(*fed, alone->broadcast(1), some_images(5 + client), client);
+    alone->accept(client, upload);
+    together->accept(client, upload);
+  }
+  // Refused as a whole, whichever thread finds it out.
+  State bad = trained(*fed, alone->broadcast(1), some_images(5), 3);
+  bad.add_scalar<float>("another", 1);
+  EXPECT_THAT(error_text([&] { together->accept(3, bad); }), HasSubstr("tensors, expected"));
+  alone->finish_round(1);
+  together->finish_round(1);
+  EXPECT_EQ(together->save(), alone->save());
+}
+
 // A client with a single image, and a batch that ends with one; and the same upload every time.
+// A half trains its clients with the same trainers, one after the other.
+TEST_P(NetworkMethodTest, ATrainerForgetsItsLastClient) {
+  const auto method = this->method();
+  const auto server = method->make_server();
+  const State broadcast = server->broadcast(2);
+  const auto half = method->make_client();
+  const Dataset data = some_images(24);
+  for (const size_t samples : {24u, 24u, 5u, 24u}) {
+    std::vector<uint32_t> rows(samples);
+    std::iota(rows.begin(), rows.end(), 0u);
+    const Dataset own = subset(data, rows);
+    const auto client = static_cast<uint32_t>(samples);
+    EXPECT_EQ(decode(encode(half->train(broadcast, own, context_of(client))), "upload").sha256(),
+              trained(*method, broadcast, own, client).sha256());
+  }
+}
+
+TEST_P(NetworkMethodTest, UploadsAddedUpElsewhere) {
+  const auto method = this->method("[federation]\nnorm_bound = 2.0\n");
+  const auto here = method->make_server();
+  const auto alone = method->make_server();
+  const auto there = method->make_server();
+  EXPECT_TRUE(here->adds_up());
+  for (uint32_t round = 1; round <= 2; ++round) {
+    const State broadcast = decode(encode(here->broadcast(round)), "broadcast");
+    there->restore(broadcast);
+    for (uint32_t client = 0; client < 5; ++client) {
+      const State upload = trained(*method, broadcast, some_images(8 + client), client);
+      alone->accept(client, upload);
+      (client % 2 == 0 ? here : there)->accept(client, upload);
+    }
+    here->accept_part(decode(encode(there->take_part()), "part"));
+    here->finish_round(round);
+    alone->finish_round(round);
+    EXPECT_EQ(here->save().sha256(), alone->save().sha256());
+  }
+  EXPECT_FALSE(this->method("[federation]\ncombine = \"median\"\n")->make_server()->adds_up());
+}
+
 TEST_P(NetworkMethodTest, SingleImagesAndTheSameTwice) {
   const auto fed = method();
   const auto server = fed->make_server();

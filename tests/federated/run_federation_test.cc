@@ -58,9 +58,10 @@ class Loop : public Transport {
 
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                  const std::function<void(ClientResult)>& receive) override {
+    const State decoded = decode(broadcast, "broadcast");
     for (auto client = clients.rbegin(); client != clients.rend(); ++client) {
       const Dataset samples = subset(experiment_.train, experiment_.partition[*client]);
-      ClientOutcome outcome = run_client({*half_, broadcast, experiment_.seed, round, {}},
+      ClientOutcome outcome = run_client({*half_, decoded, experiment_.seed, round, {}},
                                          {*client, samples, states_.of(*client), [](double) {}});
       states_.put(*client, outcome.kept);
       receive(std::move(outcome.result));

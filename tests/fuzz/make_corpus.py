@@ -271,7 +271,7 @@ def rank_messages():
     def text(data):
         return struct.pack("<Q", len(data)) + data
 
-    client = struct.pack("<IQQd?", 7, 3, 9, 0.25, True) + text(b"upload") + text(b"kept") + struct.pack("<??d", True, True, 0.5)
+    client = struct.pack("<IQQd?Q", 7, 3, 9, 0.25, True, 5) + text(b"upload") + text(b"kept") + struct.pack("<??d", True, True, 0.5)
     return {
         "number": struct.pack("<BI", 1, 5),
         "work": struct.pack("<BQI", 3, 1, 7) + text(b"kept"),
@@ -281,6 +281,10 @@ def rank_messages():
         "confusion": struct.pack("<B6Q", 9, 2, 1, 2, 3, 4, 0),
         "progress": struct.pack("<BId", 10, 7, 0.5),
         "failed": b"\x0b\x01" + text(b"out of memory"),
+        "round": struct.pack("<BId", 2, 7, 1.0),
+        "part": b"\x0f" + tensors([("clients", "U64", [], struct.pack("<Q", 2)), ("samples", "U64", [], struct.pack("<Q", 9)),
+                                   ("norms", "F64", [0], b""), ("sums.0", "U8", [48], bytes(48)),
+                                   ("sums.1", "U8", [16], bytes(16))]),
     }
 
 
@@ -352,6 +356,16 @@ def main():
     for name, (lines, data) in network_uploads().items():
         save("network_messages", name + ".lines", "\n".join(lines).encode() + b"\n\n" + data)
     save("model", "golden", b"\0" + (ROOT.parent.parent / "golden" / "tsetlin-1.safetensors").read_bytes())
+
+    # First which message; see secure_messages_fuzz.cc.
+    keys = struct.pack("<I", 1) + bytes(range(96)) + struct.pack("<I", 2) + b"me" + struct.pack("<I", 3) + b"yes"
+    save("secure_messages", "keys", b"\0" + keys)
+    save("secure_messages", "key_list", b"\1" + struct.pack("<III", 2, 1, 2) + struct.pack("<I", 1) + keys)
+    save("secure_messages", "sealed", b"\2" + struct.pack("<III", 1, 3, 4) + b"seal")
+    for kind in (3, 7):
+        save("secure_messages", f"numbers-{kind}", bytes([kind]) + struct.pack("<IIII", 3, 1, 2, 3))
+    save("secure_messages", "opened", b"\4" + struct.pack("<II", 1, 3) + bytes(range(32)))
+    save("secure_messages", "sum", b"\x09fields U32 2 2\nelements U8 3\n\n" + struct.pack("<IIII", 2, 8, 1, 5) + b"ab\x11")
 
     # First the layout and what to do, then the number of clauses; see clauses_fuzz.cc.
     save("clauses", "message", bytes([0, 1]) + bytes.fromhex("f3fffffffffc0000"))

@@ -1,3 +1,4 @@
+#include "bitfed/federated/arithmetic/client_mean.h"
 #include "bitfed/mpi/messages.h"
 
 // The first byte chooses the reader. What is read must come back from its own message.
@@ -27,6 +28,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case MessageKind::kProgress:
         read_progress(message);
         break;
+      case MessageKind::kRound:
+        read_round(message);
+        break;
+      case MessageKind::kPart: {
+        ClientMean mean({}, {true, false});
+        mean.add_part(read_part(message), {{0, 0, 0}, {0}});
+        break;
+      }
       default:
         read_number(message);
         break;

@@ -7,12 +7,16 @@ target=${1:?usage: run.sh TARGET|all [RUNS]}
 runs=${2:-100000}
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$source/build/fuzz
-[ "$target" = all ] && target="gzip idx mat csv tar npy npz image leaf safetensors clauses model tsetlin_messages mlp_messages network_messages rank_messages session"
+[ "$target" = all ] && target="gzip idx mat csv tar npy npz image leaf safetensors clauses model tsetlin_messages mlp_messages network_messages rank_messages secure_messages session"
 
 cd "$source"
 cmake --preset fuzz >/dev/null
 for name in $target; do
   [ -f "tests/fuzz/${name}_fuzz.cc" ] || { echo "run.sh: no target '$name'" >&2; exit 2; }
+  if [ "$name" = secure_messages ] && grep -q 'BITFED_SECURE:BOOL=OFF' "$build/CMakeCache.txt"; then
+    echo "== secure_messages: skipped, built without BITFED_SECURE"
+    continue
+  fi
   if [ "$name" = session ] && grep -q 'BITFED_RPC:BOOL=OFF' "$build/CMakeCache.txt"; then
     echo "== session: skipped, built without BITFED_RPC"
     continue

@@ -22,8 +22,8 @@ Results some_results() {
 }
 
 TEST(MessagesTest, ComeBackAsTheyWere) {
-  EXPECT_EQ(read_number(number_message(MessageKind::kRound, 77)), 77u);
-  EXPECT_EQ(kind_of(number_message(MessageKind::kRound, 77)), MessageKind::kRound);
+  EXPECT_EQ(read_number(number_message(MessageKind::kJob, 77)), 77u);
+  EXPECT_EQ(kind_of(number_message(MessageKind::kJob, 77)), MessageKind::kJob);
   EXPECT_EQ(kind_of(plain_message(MessageKind::kBye)), MessageKind::kBye);
 
   const Failure failure = read_failed(failed_message({Error::Kind::kInput, "no data"}));

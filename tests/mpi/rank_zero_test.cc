@@ -8,6 +8,7 @@
 #include "bitfed/mpi/worker.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
+#include "tests/federated/dark_and_light.h"
 #include "tests/mpi/thread_ranks.h"
 
 namespace bitfed {
@@ -54,6 +55,23 @@ Experiment load(const std::string& more = "") {
   return read_experiment(Config::parse(kRecipe + more, "recipe"), {table(330), table(99)}, "run",
                          ClientsAre::kSimulated);
 }
+
+constexpr const char* kNetwork = R"(
+rounds = 2
+[data]
+partition = { kind = "iid", clients = 66 }
+[model]
+name = "custom"
+layers = ["dense classes bias"]
+[method]
+name = "fedavg"
+[federation]
+clients_per_round = 33
+norm_bound = 1.0
+[client]
+epochs = 1
+batch = 2
+)";
 
 class RankZeroTest : public testing::Test {
  protected:
@@ -109,6 +127,43 @@ TEST_F(RankZeroTest, AnyNumberOfRanksGivesTheSameRun) {
     EXPECT_EQ(ranks.hosts->size(), 1u);
   }
   EXPECT_FALSE(alone.ranks.has_value());
+}
+
+// Of a round's results rank 0 keeps what is logged; the uploads reach it as one sum.
+TEST_F(RankZeroTest, UploadsAreAddedUpByTheWorkers) {
+  std::vector<uint64_t> received, uploaded;
+  const auto note = [&](const Event& event) {
+    const auto* finished = std::get_if<RoundFinished>(&event);
+    if (finished == nullptr || finished->round == 0) return;
+    received.push_back(*finished->received_bytes);
+    uploaded.push_back(finished->upload_bytes);
+  };
+  const auto load_network = [](uint32_t) {
+    return read_experiment(Config::parse(kNetwork, "recipe"), {some_images(132), some_images(20)}, "run",
+                           ClientsAre::kSimulated);
+  };
+  const std::string alone =
+      run_experiment(load_network(0), options("alone"), [](const Event&) {}).summary.model_sha256;
+  for (const int size : {2, 3, 6, 30}) {  // 33 clients a round: with 29 workers every upload is sent
+    received.clear();
+    uploaded.clear();
+    ThreadRanks ranks(size);
+    WorkerOptions other = worker();
+    other.load = load_network;
+    ranks.run(
+        [&](Communicator& zero) {
+          RankZero federation(zero, "1");
+          const auto result = federation.run(0, load_network(0), options(std::to_string(size)), note);
+          EXPECT_EQ(result.summary.model_sha256, alone) << size;
+        },
+        [&](Communicator& one) { run_worker(one, other); });
+    ASSERT_EQ(received.size(), 2u);
+    if (size <= 6) {
+      EXPECT_LT(received[1], uploaded[1] / 3) << size;
+    } else {
+      EXPECT_GT(received[1], uploaded[1]) << size;
+    }
+  }
 }
 
 TEST_F(RankZeroTest, AStoppedRunGoesOnWithAnotherNumberOfRanks) {

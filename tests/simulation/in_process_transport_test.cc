@@ -165,12 +165,13 @@ TEST_F(InProcessTransportTest, StopsBeforeTheNextClient) {
 // Trains three clients in one call, the last first, and notes the sizes of the groups.
 struct CohortEcho : EchoClient {
   size_t cohort() const override { return 3; }
-  std::vector<CohortUpload> train_cohort(const State& broadcast,
-                                         std::span<const CohortClient> clients) const override {
+  std::vector<CohortUpload> train_cohort(const State& broadcast, std::span<const CohortClient> clients,
+                                         ThreadPool* pool) const override {
+    EXPECT_NE(pool, nullptr);
     if (breaks) throw failure("the device is gone");
     groups.push_back(clients.size());
-    std::vector<CohortUpload> uploads =
-        EchoClient::train_cohort(broadcast, std::vector<CohortClient>(clients.rbegin(), clients.rend()));
+    std::vector<CohortUpload> uploads = EchoClient::train_cohort(
+        broadcast, std::vector<CohortClient>(clients.rbegin(), clients.rend()), pool);
     std::reverse(uploads.begin(), uploads.end());
     return uploads;
   }

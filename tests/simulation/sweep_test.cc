@@ -31,9 +31,22 @@ TEST(Sweep, EveryCombinationWithEverySeed) {
   EXPECT_EQ(runs[1].folder, "out/a.b-1+c-3_3/seed-7");
   EXPECT_THAT(runs[7].values, ElementsAre("2", "x"));
   EXPECT_EQ(runs[7].cell, 3u);
+  EXPECT_EQ(runs[5].number, 5u);
   // "a b" and "ab" differ in what a folder's name does not show.
   const auto alike = plan_sweep({{"c", {"a b", "ab"}}}, {0}, "out");
   EXPECT_NE(alike[0].folder, alike[1].folder);
+}
+
+TEST(Sweep, GroupsOfRunsThatMayShareTheirClients) {
+  const std::vector<GridAxis> axes = {{"method.name", {"x", "y"}}, {"model.clauses", {"1", "2"}}};
+  const auto groups = group_sweep(axes, plan_sweep(axes, {0, 7}, "out"));
+  ASSERT_EQ(groups.size(), 4u);
+  for (const auto& group : groups) {
+    ASSERT_EQ(group.size(), 2u);
+    EXPECT_EQ(group[0].seed, group[1].seed);
+    EXPECT_EQ(group[0].values[1], group[1].values[1]);
+    EXPECT_NE(group[0].values[0], group[1].values[0]);
+  }
 }
 
 constexpr const char* kRecipe = R"(

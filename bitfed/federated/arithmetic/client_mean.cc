@@ -80,11 +80,49 @@ void ClientMean::add(uint32_t client, TensorValues values, uint32_t samples, con
   if (combining_.kind == Combining::Kind::kMean) {
     means_.resize(values.size());
     // The first add() refuses too many samples, before any tensor is changed.
-    for (size_t t = 0; t < values.size(); ++t) means_[t].add(values[t], samples);
+    for (size_t t = 0; t < values.size(); ++t) means_[t].add(values[t], samples, pool_);
   } else {
     all_[client] = std::move(values);
   }
   ++clients_;
+  samples_ += samples;
+}
+
+void ClientMean::set(TensorValues mean, uint64_t samples, size_t clients) {
+  given_ = std::move(mean);
+  samples_ = samples;
+  clients_ = clients;
+}
+
+State ClientMean::take_part() {
+  assert(adds_up());
+  State part;
+  part.add_scalar<uint64_t>("clients", clients_);
+  part.add_scalar<uint64_t>("samples", samples_);
+  part.add("norms", {norms_.size()}, norms_);
+  for (size_t t = 0; t < means_.size(); ++t) {
+    const std::span<const uint8_t> sums = means_[t].sums();
+    part.add({fmt::format("sums.{}", t), Dtype::kU8, {sums.size()}, Bytes(sums.begin(), sums.end())});
+  }
+  ThreadPool* const pool = pool_;
+  *this = ClientMean(combining_, std::move(learned_));
+  pool_ = pool;
+  return part;
+}
+
+void ClientMean::add_part(const State& part, const TensorValues& start) {
+  assert(adds_up() && start.size() == learned_.size());
+  const auto clients = part.scalar<uint64_t>("clients");
+  if (clients == 0) return;
+  const auto samples = part.scalar<uint64_t>("samples");
+  const auto norms = part.values<double>("norms", {State::kAny});
+  means_.resize(start.size());
+  for (size_t t = 0; t < start.size(); ++t) {
+    const uint64_t bytes = start[t].size() * ExactMean::kSumBytes;
+    means_[t].add_sums(part.expect(fmt::format("sums.{}", t), Dtype::kU8, {bytes}).bytes, samples);
+  }
+  norms_.insert(norms_.end(), norms.begin(), norms.end());
+  clients_ += clients;
   samples_ += samples;
 }
 
@@ -108,14 +146,18 @@ TensorValues ClientMean::middle() const {
 TensorValues ClientMean::take() {
   assert(clients_ > 0);
   TensorValues result;
-  if (combining_.kind == Combining::Kind::kMean) {
-    for (const ExactMean& mean : means_) result.push_back(mean.mean());
+  if (given_) {
+    result = *std::move(given_);
+  } else if (combining_.kind == Combining::Kind::kMean) {
+    for (const ExactMean& mean : means_) result.push_back(mean.mean(pool_));
   } else {
     result = middle();
   }
   std::vector<double> norms = std::move(norms_);
   std::sort(norms.begin(), norms.end());
+  ThreadPool* pool = pool_;
   *this = ClientMean(combining_, std::move(learned_));
+  pool_ = pool;
   last_norms_ = std::move(norms);
   return result;
 }

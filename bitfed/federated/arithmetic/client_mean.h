@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "bitfed/base/config.h"
 #include "bitfed/federated/arithmetic/exact_mean.h"
 #include "bitfed/federated/arithmetic/geometric_median.h"
+#include "bitfed/model/state.h"
 
 namespace bitfed {
 
@@ -48,9 +50,21 @@ class ClientMean {
   ClientMean(const Combining& combining, std::vector<bool> learned)
       : combining_(combining), learned_(std::move(learned)) {}
 
+  // Threads for adding and the mean; without them, the caller's alone.
+  void use(ThreadPool* pool) { pool_ = pool; }
+
   // `start`: the parameters that the client received. `values` must have the same shape and satisfy
   // ExactMean::fits; `samples` is at least 1. An input_error leaves the object unchanged.
   void add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start);
+
+  // Instead: the mean of all clients of the round, which was made elsewhere.
+  void set(TensorValues mean, uint64_t samples, size_t clients);
+
+  // Means are sums, which several processes can make: what one has added, and adding that to this one's. An
+  // input_error for what does not fit.
+  bool adds_up() const { return combining_.kind == Combining::Kind::kMean; }
+  State take_part();  // resets the object
+  void add_part(const State& part, const TensorValues& start);
 
   size_t clients() const { return clients_; }
   uint64_t samples() const { return samples_; }
@@ -67,10 +81,12 @@ class ClientMean {
   std::vector<bool> learned_;
   std::vector<ExactMean> means_;
   std::map<uint32_t, TensorValues> all_;
+  std::optional<TensorValues> given_;
   std::vector<double> norms_;       // of the updates, in the order of arrival
   std::vector<double> last_norms_;  // of the last take(), sorted
   size_t clients_ = 0;
   uint64_t samples_ = 0;
+  ThreadPool* pool_ = nullptr;
 };
 
 }  // namespace bitfed

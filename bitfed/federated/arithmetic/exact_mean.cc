@@ -1,46 +1,82 @@
 #include "bitfed/federated/arithmetic/exact_mean.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cmath>
+#include <cstring>
 
 #include "bitfed/base/error.h"
+#include "bitfed/base/pool_or_caller.h"
 
 namespace bitfed {
 namespace {
 
 constexpr double kOne = 0x1p64;  // sums are in units of 2^-64
 constexpr uint64_t kMaxWeight = uint64_t{1} << 40;
+constexpr size_t kGrain = 1 << 15;  // elements that are worth a thread
 
 }  // namespace
 
 bool ExactMean::fits(std::span<const float> values) {
-  // Written so that NaN fails, too.
-  return std::all_of(values.begin(), values.end(), [](float value) { return std::fabs(value) <= kLargest; });
+  // Written so that NaN fails, too, and without a way out, so that it takes vectors.
+  bool all = true;
+  for (const float value : values) all &= std::fabs(value) <= kLargest;
+  return all;
 }
 
-void ExactMean::add(std::span<const float> values, uint32_t weight) {
-  if (weight_ + weight > kMaxWeight)
+void ExactMean::add_weight(uint64_t weight) {
+  if (weight > kMaxWeight || weight_ + weight > kMaxWeight)
     throw input_error("the clients' samples sum up to more than {}", kMaxWeight);
+  weight_ += weight;
+}
+
+void ExactMean::add(std::span<const float> values, uint32_t weight, ThreadPool* pool) {
+  add_weight(weight);
   if (sums_.empty()) sums_.resize(values.size());
   assert(sums_.size() == values.size());
   // 2^22 * 2^64 * 2^40 = 2^126: no overflow. Most values are below 1/2, and then fit a processor's own
   // integers.
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double whole = std::rint(static_cast<double>(values[i]) * kOne);
-    const Sum sum =
-        std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) : static_cast<Sum>(whole);
-    sums_[i] += sum * weight;
-  }
-  weight_ += weight;
+  for_ranges(pool, values.size(), kGrain, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const double whole = std::rint(static_cast<double>(values[i]) * kOne);
+      const Sum sum =
+          std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) : static_cast<Sum>(whole);
+      sums_[i] += sum * weight;
+    }
+  });
 }
 
-std::vector<float> ExactMean::mean() const {
+std::span<const uint8_t> ExactMean::sums() const {
+  static_assert(std::endian::native == std::endian::little && sizeof(Sum) == kSumBytes);
+  return {reinterpret_cast<const uint8_t*>(sums_.data()), sums_.size() * kSumBytes};
+}
+
+void ExactMean::add_sums(std::span<const uint8_t> sums, uint64_t weight) {
+  const size_t count = sums.size() / kSumBytes;
+  if (weight == 0 || sums.size() % kSumBytes != 0 || (!sums_.empty() && sums_.size() != count))
+    throw input_error("sums of clients: found {} bytes of weight {}, expected {} and a weight above 0",
+                      sums.size(), weight, sums_.size() * kSumBytes);
+  add_weight(weight);
+  const Sum largest = static_cast<Sum>(static_cast<double>(kLargest) * kOne) * static_cast<Sum>(weight);
+  sums_.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    Sum sum = 0;
+    std::memcpy(&sum, sums.data() + i * kSumBytes, kSumBytes);
+    // Of a damaged message: checked, so that no sum overflows.
+    if (sum > largest || sum < -largest)
+      throw input_error("sums of clients: found one beyond ±{} times its weight, {}", kLargest, weight);
+    sums_[i] += sum;
+  }
+}
+
+std::vector<float> ExactMean::mean(ThreadPool* pool) const {
   assert(weight_ > 0);
-  std::vector<float> result;
-  result.reserve(sums_.size());
-  for (const Sum sum : sums_)
-    result.push_back(static_cast<float>(static_cast<double>(sum) / static_cast<double>(weight_) / kOne));
+  std::vector<float> result(sums_.size());
+  for_ranges(pool, sums_.size(), kGrain, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i)
+      result[i] = static_cast<float>(static_cast<double>(sums_[i]) / static_cast<double>(weight_) / kOne);
+  });
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/mlp/column_ranges.h"
 #include "bitfed/federated/mlp/mlp_messages.h"
+#include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/nn/mlp/mlp_trainer.h"
 #include "bitfed/zoo/mlp_model.h"
 #include "bitfed/zoo/mlp_zoo.h"
@@ -42,8 +43,20 @@ struct Recipe {
   uint32_t batch = 32;
   AdamOptions adam;
   Combining combining;
+  std::optional<float> vote_size;  // see Server::vote_size
   uint64_t seed = 0;
 };
+
+// Read only where it is given: earlier runs were recorded without it.
+void read_vote_size(const Config& method, const PrivacyRecipe& privacy, Recipe* recipe) {
+  if (recipe->upload != MlpPrecision::kSigns) return;
+  if (method.has("vote_size")) {
+    recipe->vote_size = static_cast<float>(method.number("vote_size", 1, 1e-9, 1));
+  } else if (privacy.equal_weights) {
+    throw input_error("{}: found none, expected one: with equal weights the server does not know the samples",
+                      method.where("vote_size"));
+  }
+}
 
 Recipe read_recipe(const MethodContext& context) {
   Recipe recipe;
@@ -67,10 +80,17 @@ Recipe read_recipe(const MethodContext& context) {
   recipe.batch = static_cast<uint32_t>(client.integer("batch", 32, 1, 65536));
   recipe.adam.rate = client.number("learning_rate", 1e-3, 1e-9, 10);
   recipe.combining = read_combining(context.recipe);
+  const PrivacyRecipe privacy = read_privacy(context.recipe, context.clients);
   if (recipe.upload == MlpPrecision::kSigns && recipe.combining.norm_bound > 0) {
     throw input_error(
         "{}: found together with method.upload = \"bits\", expected none: an update of signs has no norm",
         context.recipe.section("federation").where("norm_bound"));
+  }
+  read_vote_size(method, privacy, &recipe);
+  if (recipe.ranges == RangeKind::kExtremes && privacy.grid) {
+    throw input_error(
+        "{}: found 'extremes' together with [privacy], expected 'quantiles': a sum has no smallest and largest",
+        method.where("scaling"));
   }
   return recipe;
 }
@@ -92,9 +112,30 @@ TensorValues values_of(const MlpParameters& parameters) {
   return {parameters.weights, parameters.shifts, parameters.means, parameters.variances};
 }
 
+// What the clients of a round add to a sum: votes or changes of the weights, changes of the rest.
+SumParts sum_parts_of(const Recipe& recipe) {
+  const bool votes = recipe.upload == MlpPrecision::kSigns;
+  return {{votes ? SumKind::kVote : SumKind::kChange, recipe.shape.weights()},
+          {SumKind::kChange, recipe.shape.units()},        // shifts
+          {SumKind::kPrecise, 2 * recipe.shape.units()}};  // means and variances
+}
+
 class Client : public ClientHalf {
  public:
   explicit Client(Recipe recipe) : recipe_(std::move(recipe)) {}
+
+  ClientUpdate update_of(const State& broadcast, const State& upload) const override {
+    if (asks_for_ranges(broadcast)) return ranges_update(upload, recipe_.shape.widths.front());
+    const TensorValues before = values_of(read_parameters(broadcast, recipe_.shape));
+    const TensorValues after = values_of(read_parameters(upload, recipe_.shape));
+    ClientUpdate update{sum_parts_of(recipe_), {}, upload.scalar<uint32_t>("samples")};
+    for (size_t t = 0; t < after.size(); ++t) {
+      const bool votes = t == 0 && recipe_.upload == MlpPrecision::kSigns;
+      for (size_t i = 0; i < after[t].size(); ++i)
+        update.values.push_back(after[t][i] - (votes ? 0.0 : static_cast<double>(before[t][i])));
+    }
+    return update;
+  }
 
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
     if (asks_for_ranges(broadcast)) return ranges_message(broadcast, samples);
@@ -199,6 +240,26 @@ class Server : public ServerHalf {
     mean_.add(client, values_of(parameters), samples, values_of(global_));
   }
 
+  std::optional<SumParts> sum_parts() const override {
+    return needs_preparation() ? ColumnRanges::sum_parts(recipe_.shape.widths.front())
+                               : sum_parts_of(recipe_);
+  }
+
+  void accept_mean(const UpdateMean& mean) override {
+    if (needs_preparation()) {
+      ranges_.accept_mean(mean);
+      return;
+    }
+    const bool votes = recipe_.upload == MlpPrecision::kSigns;
+    TensorValues values = values_of(global_);
+    const double* next = mean.values.data();
+    for (size_t t = 0; t < values.size(); ++t) {
+      for (float& value : values[t]) value = static_cast<float>((t == 0 && votes ? 0 : value) + *next++);
+    }
+    for (float& variance : values[3]) variance = std::max(variance, 0.0f);  // as rounding can make it
+    mean_.set(std::move(values), mean.weight, mean.clients);
+  }
+
   void finish_round(uint32_t /*round*/) override {
     if (needs_preparation()) {
       scaling_ = ranges_.scaling();
@@ -209,6 +270,10 @@ class Server : public ServerHalf {
     for (float& weight : mean[0]) weight *= size;
     global_ = {std::move(mean[0]), std::move(mean[1]), std::move(mean[2]), std::move(mean[3])};
   }
+
+  bool adds_up() const override { return mean_.adds_up(); }
+  State take_part() override { return mean_.take_part(); }
+  void accept_part(const State& part) override { mean_.add_part(part, values_of(global_)); }
 
   std::unique_ptr<Model> model() const override {
     return std::make_unique<MlpModel>(recipe_.shape, scaling_, global_);
@@ -233,6 +298,7 @@ class Server : public ServerHalf {
   // learning rate per step: at half of what a round's steps can do, a client's data can still flip the sign,
   // and noise hardly can. At 1 the signs would never change after the first round.
   float vote_size() const {
+    if (recipe_.vote_size) return *recipe_.vote_size;
     const double samples = static_cast<double>(mean_.samples()) / static_cast<double>(mean_.clients());
     const double steps = recipe_.epochs * std::ceil(samples / recipe_.batch);
     return static_cast<float>(std::min(1.0, 0.5 * recipe_.adam.rate * steps));

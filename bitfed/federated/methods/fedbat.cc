@@ -50,11 +50,10 @@ class BinarisedTraining : public LocalTraining {
   }
 
   // Signs of a last draw, and alpha as the ".step" of each layer.
-  State upload() override {
+  State upload(const NetworkParameters& parameters) override {
     State state;
     size_t next = 0;
     const ParameterShapes& shapes = context_.trainer->shapes();
-    const NetworkParameters parameters = context_.trainer->parameters(context_.client);
     for (size_t p = 0; p < shapes.size(); ++p) {
       if (!is_product_weights(shapes[p])) {
         add_parameter(shapes[p], parameters[p], &state);
@@ -123,6 +122,7 @@ NetworkTraining training_of(const MethodContext& context) {
   NetworkTraining training = real_network_training(context);
   training.key = "fedbat";
   training.train = [](const LocalContext& local) { return std::make_unique<BinarisedTraining>(local); };
+  training.read_upload = read_upload;
   return training;
 }
 
@@ -135,7 +135,6 @@ std::unique_ptr<ClientHalf> make_fedbat_client(const MethodContext& context) {
 std::unique_ptr<Method> make_fedbat(const MethodContext& context) {
   NetworkMethod method = real_network_method(training_of(context));
   method.initialise = initialise_small;
-  method.read_upload = read_upload;
   return make_network_method(context, std::move(method));
 }
 

@@ -66,11 +66,10 @@ class DecomposedTraining : public LocalTraining {
     }
   }
 
-  State upload() override {
+  State upload(const NetworkParameters& parameters) override {
     State state;
     state.add_scalar<uint32_t>("round", context_.round);
     const ParameterShapes& shapes = context_.trainer->shapes();
-    const NetworkParameters parameters = context_.trainer->parameters(context_.client);
     auto layer = layers_.begin();
     for (size_t p = 0; p < shapes.size(); ++p) {
       if (layer != layers_.end() && layer->parameter == p) {
@@ -129,6 +128,10 @@ NetworkTraining training_of(const MethodContext& context) {
   training.train = [decomposition](const LocalContext& local) {
     return std::make_unique<DecomposedTraining>(decomposition, local);
   };
+  training.read_upload = [decomposition](const ParameterShapes& shapes, const NetworkParameters& broadcast,
+                                         const State& upload) {
+    return read_upload(decomposition, shapes, broadcast, upload);
+  };
   return training;
 }
 
@@ -141,11 +144,6 @@ std::unique_ptr<ClientHalf> make_fedmud_client(const MethodContext& context) {
 std::unique_ptr<Method> make_fedmud(const MethodContext& context) {
   NetworkMethod method = real_network_method(training_of(context));
   method.initialise = initialise_small;
-  method.read_upload = [decomposition = read_decomposition(context)](const ParameterShapes& shapes,
-                                                                     const NetworkParameters& broadcast,
-                                                                     const State& upload) {
-    return read_upload(decomposition, shapes, broadcast, upload);
-  };
   method.notes = {
       "FedMUD: all convolutions except the first are decomposed, including those of residual blocks"};
   return make_network_method(context, std::move(method));

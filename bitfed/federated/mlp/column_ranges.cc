@@ -54,6 +54,11 @@ State ranges_message(const State& broadcast, const Dataset& samples) {
   return message;
 }
 
+ClientUpdate ranges_update(const State& message, size_t columns) {
+  const auto ends = message.values<float>("ranges", {2, columns});
+  return {ColumnRanges::sum_parts(columns), {ends.begin(), ends.end()}, message.scalar<uint32_t>("samples")};
+}
+
 ColumnRanges::ColumnRanges(RangeKind kind, size_t columns, const Combining& combining)
     : kind_(kind), columns_(columns), combining_(preparation_combining(combining)) {}
 
@@ -107,11 +112,20 @@ std::vector<double> ColumnRanges::middle() const {
   return ends;
 }
 
+// Rounded as the clients' values are.
+void ColumnRanges::accept_mean(const UpdateMean& mean) {
+  given_.emplace();
+  for (const double value : mean.values) given_->push_back(static_cast<float>(value));
+}
+
+std::vector<double> ColumnRanges::ends() const {
+  if (given_) return *given_;
+  if (combining_.kind != Combining::Kind::kMean) return middle();
+  return kind_ == RangeKind::kExtremes ? extremes() : mean_quantiles();
+}
+
 ColumnScaling ColumnRanges::scaling() const {
-  const bool plain = combining_.kind == Combining::Kind::kMean;
-  const std::vector<double> ends = !plain                          ? middle()
-                                   : kind_ == RangeKind::kExtremes ? extremes()
-                                                                   : mean_quantiles();
+  const std::vector<double> ends = this->ends();
   ColumnScaling scaling;
   scaling.limit = kind_ == RangeKind::kExtremes ? 0 : kBeyond;
   for (size_t c = 0; c < columns_; ++c) {

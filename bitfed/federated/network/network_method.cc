@@ -3,13 +3,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <mutex>
 #include <numeric>
 
 #include "bitfed/base/error.h"
+#include "bitfed/base/pool_or_caller.h"
 #include "bitfed/data/augmentation.h"
 #include "bitfed/federated/arithmetic/client_mean.h"
 #include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/network/rate_schedule.h"
+#include "bitfed/federated/privacy/privacy_recipe.h"
 
 namespace bitfed {
 namespace {
@@ -27,6 +30,7 @@ struct Recipe {
   Combining combining;
   uint32_t rounds = kDefaultRounds;
   uint64_t seed = 0;
+  bool summed = false;  // updates are summed before the server half sees them
 };
 
 // Read only where they are given: earlier runs were recorded without them. To a method with a descent of its
@@ -51,6 +55,7 @@ Recipe read_recipe(const MethodContext& context, const NetworkTraining& training
   if (client.choice("augment", "none", augmentations) == "crop-flip")
     recipe.augmentation = Augmentation::kCropFlip;
   recipe.combining = read_combining(context.recipe);
+  recipe.summed = read_privacy(context.recipe, context.clients).grid.has_value();
   return recipe;
 }
 
@@ -60,9 +65,8 @@ class PlainDescent : public LocalTraining {
       : sends_(training.sends), trainer_(*context.trainer), client_(context.client) {}
 
   void descend(const Descent& descent) override { trainer_.descend(client_, descent); }
-  State upload() override {
+  State upload(const NetworkParameters& parameters) override {
     State state;
-    const NetworkParameters parameters = trainer_.parameters(client_);
     for (size_t p = 0; p < parameters.size(); ++p) {
       const ParameterShape& shape = trainer_.shapes()[p];
       if (!sends_ || sends_(shape)) add_parameter(shape, parameters[p], &state);
@@ -76,17 +80,34 @@ class PlainDescent : public LocalTraining {
   size_t client_;
 };
 
-NetworkParameters read_plain_upload(const NetworkMethod& method, const ParameterShapes& shapes,
-                                    const NetworkParameters& broadcast, const State& upload) {
-  NetworkParameters parameters;
-  size_t tensors = 1;  // samples
-  for (size_t p = 0; p < shapes.size(); ++p) {
-    const bool sent = !method.sends || method.sends(shapes[p]);
-    tensors += sent ? 1 : 0;
-    parameters.push_back(sent ? read_parameter(shapes[p], upload) : broadcast[p]);
-  }
-  expect_tensors(upload, tensors);
+NetworkParameters read_plain_upload(const NetworkTraining& method, const ParameterShapes& shapes,
+                                    const NetworkParameters& broadcast, const State& upload,
+                                    ThreadPool* pool) {
+  NetworkParameters parameters(shapes.size());
+  std::vector<uint8_t> sent(shapes.size());
+  for_each(pool, shapes.size(), [&](size_t p) {
+    sent[p] = !method.sends || method.sends(shapes[p]) ? 1 : 0;
+    parameters[p] = sent[p] != 0 ? read_parameter(shapes[p], upload) : broadcast[p];
+  });
+  expect_tensors(upload, 1 + std::accumulate(sent.begin(), sent.end(), size_t{0}));  // with samples
   return parameters;
+}
+
+// What the clients of a round add to a sum: the change of every parameter that they send.
+SumParts sum_parts_of(const NetworkTraining& method, const ParameterShapes& shapes) {
+  SumParts parts;
+  for (const ParameterShape& shape : shapes) {
+    if (method.sends && !method.sends(shape)) continue;
+    parts.push_back({shape.statistic ? SumKind::kPrecise : SumKind::kChange, shape.count()});
+  }
+  return parts;
+}
+
+NetworkParameters read_any_upload(const NetworkTraining& method, const ParameterShapes& shapes,
+                                  const NetworkParameters& broadcast, const State& upload,
+                                  ThreadPool* pool = nullptr) {
+  return method.read_upload ? method.read_upload(shapes, broadcast, upload)
+                            : read_plain_upload(method, shapes, broadcast, upload, pool);
 }
 
 Error diverged(float rate) {
@@ -160,12 +181,12 @@ class ClientAtWork {
     context_.progress(static_cast<double>(epoch_) / recipe_.epochs);
   }
 
-  State upload() {
-    trainer_.end_round(index_);
-    for (const std::vector<float>& values : trainer_.parameters(index_)) {
+  // From the parameters after the round.
+  State upload(const NetworkParameters& parameters) {
+    for (const std::vector<float>& values : parameters) {
       if (!ExactMean::fits(values)) throw diverged(announced_.rate);
     }
-    State upload = training_->upload();
+    State upload = training_->upload(parameters);
     upload.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples_.size()));
     return upload;
   }
@@ -200,34 +221,82 @@ class ClientAtWork {
   std::vector<uint8_t> moved_;
 };
 
+// Trainers that wait for the next client: with small clients, making one would take as long as the training.
+class IdleTrainers {
+ public:
+  struct Entry {
+    size_t batch = 0;
+    std::unique_ptr<Trainer> trainer;
+  };
+
+  // One for batches of this size; empty: there is none. One of another size makes way for the one that the
+  // caller is about to make.
+  std::unique_ptr<Trainer> take(size_t batch) {
+    const std::lock_guard lock(mutex_);
+    if (idle_.empty()) return nullptr;
+    const auto fits = [&](const Entry& entry) { return entry.batch == batch; };
+    const auto found = std::find_if(idle_.begin(), idle_.end(), fits);
+    std::swap(found == idle_.end() ? idle_.front() : *found, idle_.back());
+    Entry entry = std::move(idle_.back());
+    idle_.pop_back();
+    return entry.batch == batch ? std::move(entry.trainer) : nullptr;
+  }
+  void put(Entry entry) {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(entry));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Entry> idle_;
+};
+
 // Clients of a cohort train in lockstep, each with its own batches; one that has done its epochs, or failed,
 // waits.
 class Client : public ClientHalf {
  public:
   Client(NetworkTraining training, const Recipe& recipe, Trainers trainers)
-      : training_(std::move(training)), recipe_(recipe), trainers_(std::move(trainers)) {}
+      : training_(std::move(training)), recipe_(recipe), trainers_(std::move(trainers)) {
+    if (!recipe.summed) return;
+    Network network = make_trained_network(training_.network, 1, RandomStream({.purpose = "replaced"}));
+    shapes_ = shapes_of(network);
+  }
+
+  ClientUpdate update_of(const State& broadcast, const State& upload) const override {
+    const NetworkParameters before = read_parameters(shapes_, broadcast);
+    const NetworkParameters after = read_any_upload(training_, shapes_, before, upload);
+    ClientUpdate update{sum_parts_of(training_, shapes_), {}, upload.scalar<uint32_t>("samples")};
+    for (size_t p = 0; p < shapes_.size(); ++p) {
+      if (training_.sends && !training_.sends(shapes_[p])) continue;
+      for (size_t i = 0; i < after[p].size(); ++i)
+        update.values.push_back(static_cast<double>(after[p][i]) - before[p][i]);
+    }
+    return update;
+  }
 
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
     const CohortClient client{samples, context};
-    CohortUpload result = std::move(train_cohort(broadcast, {&client, 1})[0]);
+    CohortUpload result = std::move(train_cohort(broadcast, {&client, 1}, nullptr)[0]);
     if (result.error) std::rethrow_exception(result.error);
     return std::move(result.upload);
   }
 
   size_t cohort() const override { return trainers_.cohort; }
 
-  std::vector<CohortUpload> train_cohort(const State& broadcast,
-                                         std::span<const CohortClient> clients) const override {
+  std::vector<CohortUpload> train_cohort(const State& broadcast, std::span<const CohortClient> clients,
+                                         ThreadPool* pool) const override {
     const Announcement announced = read_announcement(broadcast, recipe_.rounds);
-    std::unique_ptr<Trainer> trainer;
+    const size_t batch = batch_of(clients);
+    // A device's memory may hold no second trainer.
+    std::unique_ptr<Trainer> trainer = cohort() == 1 ? idle_.take(batch) : nullptr;
     try {
-      trainer = make_trainer(clients);
+      if (!trainer) trainer = trainers_.make(training_.network, clients.size(), batch);
     } catch (const TrainerTooLarge&) {
       if (clients.size() == 1) throw;
       // A cohort of half the size, and then the other half.
       const size_t half = clients.size() / 2;
-      std::vector<CohortUpload> uploads = train_cohort(broadcast, clients.first(half));
-      for (CohortUpload& upload : train_cohort(broadcast, clients.subspan(half)))
+      std::vector<CohortUpload> uploads = train_cohort(broadcast, clients.first(half), pool);
+      for (CohortUpload& upload : train_cohort(broadcast, clients.subspan(half), pool))
         uploads.push_back(std::move(upload));
       return uploads;
     }
@@ -265,21 +334,33 @@ class Client : public ClientHalf {
         if (is_at_work(i)) guarded(i, [&](size_t client) { at_work[client]->step(); });
       }
     }
+    // The trainer answers one call at a time; the rest is each client's own.
     for (size_t i = 0; i < clients.size(); ++i)
-      guarded(i, [&](size_t client) { results[client].upload = at_work[client]->upload(); });
+      guarded(i, [&](size_t client) { trainer->end_round(client); });
+    std::vector<NetworkParameters> trained(clients.size());
+    for (size_t i = 0; i < clients.size(); ++i)
+      guarded(i, [&](size_t client) { trained[client] = trainer->parameters(client); });
+    for_each(pool, clients.size(), [&](size_t i) {
+      const NetworkParameters own = std::move(trained[i]);
+      guarded(i, [&](size_t client) { results[client].upload = at_work[client]->upload(own); });
+    });
+    at_work.clear();
+    if (cohort() == 1) idle_.put({batch, std::move(trainer)});
     return results;
   }
 
  private:
-  std::unique_ptr<Trainer> make_trainer(std::span<const CohortClient> clients) const {
+  size_t batch_of(std::span<const CohortClient> clients) const {
     size_t largest = 0;
     for (const CohortClient& client : clients) largest = std::max(largest, client.samples.size());
-    return trainers_.make(training_.network, clients.size(), std::min<size_t>(recipe_.batch, largest));
+    return std::min<size_t>(recipe_.batch, largest);
   }
 
   NetworkTraining training_;
   Recipe recipe_;
   Trainers trainers_;
+  ParameterShapes shapes_;  // only where updates are summed
+  mutable IdleTrainers idle_;
 };
 
 Trainers trainers_of(const MethodContext& context) {
@@ -305,17 +386,38 @@ class Server : public ServerHalf {
     return state;
   }
 
+  void use(ThreadPool& pool) override {
+    pool_ = &pool;
+    mean_.use(&pool);
+  }
+
   void accept(uint32_t client, const State& upload) override {
     const auto samples = upload.scalar<uint32_t>("samples");
     if (samples == 0)
       throw input_error("{}: tensor 'samples': found 0, expected at least 1", upload.source());
-    NetworkParameters parameters = method_.read_upload ? method_.read_upload(shapes_, global_, upload)
-                                                       : read_plain_upload(method_, shapes_, global_, upload);
-    for (const std::vector<float>& numbers : parameters) {
-      if (!ExactMean::fits(numbers))
+    NetworkParameters parameters = read_any_upload(method_, shapes_, global_, upload, pool_);
+    for_each(pool_, parameters.size(), [&](size_t p) {
+      if (!ExactMean::fits(parameters[p]))
         throw input_error("{}: found a parameter beyond ±{}", upload.source(), ExactMean::kLargest);
-    }
+    });
     mean_.add(client, std::move(parameters), samples, global_);
+  }
+
+  std::optional<SumParts> sum_parts() const override { return sum_parts_of(method_, shapes_); }
+
+  void accept_mean(const UpdateMean& mean) override {
+    NetworkParameters parameters = global_;
+    const double* change = mean.values.data();
+    for (size_t p = 0; p < shapes_.size(); ++p) {
+      if (method_.sends && !method_.sends(shapes_[p])) continue;
+      // Rounding may make a variance of 0 negative.
+      const bool variance = shapes_[p].name.ends_with(".variance");
+      for (float& value : parameters[p]) {
+        value = static_cast<float>(value + *change++);
+        if (variance) value = std::max(value, 0.0f);
+      }
+    }
+    mean_.set(std::move(parameters), mean.weight, mean.clients);
   }
 
   void finish_round(uint32_t /*round*/) override {
@@ -323,6 +425,10 @@ class Server : public ServerHalf {
     global_ = mean_.take();
     if (method_.settle) method_.settle(&global_);
   }
+
+  bool adds_up() const override { return mean_.adds_up(); }
+  State take_part() override { return mean_.take_part(); }
+  void accept_part(const State& part) override { mean_.add_part(part, global_); }
 
   std::unique_ptr<Model> model() const override { return method_.deploy(global_); }
 
@@ -358,6 +464,7 @@ class Server : public ServerHalf {
   ParameterShapes shapes_;
   NetworkParameters global_;
   ClientMean mean_;
+  ThreadPool* pool_ = nullptr;
 };
 
 class AveragedNetworks : public Method {

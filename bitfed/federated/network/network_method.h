@@ -25,7 +25,9 @@ class LocalTraining {
   virtual ~LocalTraining() = default;
   virtual void before_step() {}                      // sets the parameters that the next step uses
   virtual void descend(const Descent& descent) = 0;  // the trainer has the client's gradients
-  virtual State upload() = 0;                        // after the last step; without `samples`
+  // After the last step, from the client's parameters then; without `samples`. Of the trainer it uses the
+  // shapes alone, so that the clients of a cohort can do it at the same time.
+  virtual State upload(const NetworkParameters& parameters) = 0;
 };
 
 // What FedAvg and its relatives share: the chosen clients train a network by gradient descent for some
@@ -39,6 +41,11 @@ struct NetworkTraining {
   std::function<bool(const ParameterShape& parameter)> sends;
   // None: gradient descent of all parameters. A training of its own has no momentum or weight decay.
   std::function<std::unique_ptr<LocalTraining>(const LocalContext& context)> train;
+  // The inverse of LocalTraining::upload, given what was broadcast: the client's parameters. An input_error
+  // for whatever does not fit. None: as they are.
+  std::function<NetworkParameters(const ParameterShapes& shapes, const NetworkParameters& broadcast,
+                                  const State& upload)>
+      read_upload;
 };
 
 // And the server's.
@@ -50,11 +57,6 @@ struct NetworkMethod : NetworkTraining {
   std::function<std::unique_ptr<Model>(const NetworkParameters& parameters)> deploy = {};
   // What the server does to its first parameters and to every new mean. None: nothing.
   std::function<void(NetworkParameters* parameters)> settle = {};
-  // The inverse of LocalTraining::upload, given what was broadcast: the client's parameters. An input_error
-  // for whatever does not fit.
-  std::function<NetworkParameters(const ParameterShapes& shapes, const NetworkParameters& broadcast,
-                                  const State& upload)>
-      read_upload = {};
   std::vector<std::string> notes = {};
 };
 

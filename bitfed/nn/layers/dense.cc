@@ -1,7 +1,10 @@
 #include "bitfed/nn/layers/dense.h"
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
+
+#include "bitfed/nn/kernels/panels.h"
 
 namespace bitfed {
 
@@ -13,8 +16,9 @@ Dense::Dense(size_t batch, const ImageShape& input, size_t units, const std::str
       weights_(name + ".weights", input.image_floats(), units, false,
                {input.channels, input.used_channels()}),
       bias_(name + ".bias", 1, units),
-      transposed_(padded(units), input.image_floats()) {
+      transposed_(padded(units), kPanelColumns) {
   assert(input.border == 0);
+  for (size_t image = 0; image < batch; ++image) rows_.push_back(static_cast<uint32_t>(image * inputs_));
 }
 
 std::vector<Parameter*> Dense::own_parameters() {
@@ -34,8 +38,14 @@ void Dense::on_initialise(RandomStream random) {
 
 void Dense::forward(const Images& input, size_t images, Pass /*pass*/) {
   const size_t stride = padded(units_);
-  neural_kernels().multiply({input.data(), inputs_, 1, weights_.values.values.data(), stride, output_.data(),
-                             stride, images, stride, inputs_});
+  // Some weights at a time, which stay in the second-level cache for all images.
+  constexpr size_t kWeights = size_t{64} * 1024;
+  const size_t depth = std::max<size_t>(1, kWeights / stride);
+  for (size_t first = 0; first < inputs_; first += depth) {
+    neural_kernels().multiply_gathered({input.data() + first, rows_.data(), nullptr, first > 0, 1, 0,
+                                        weights_.values.row(first), output_.data(), stride, images, stride,
+                                        std::min(depth, inputs_ - first)});
+  }
   if (has_bias_ == Bias::kNone) return;
   for (size_t image = 0; image < images; ++image) {
     for (size_t unit = 0; unit < units_; ++unit) output_.row(image, 0)[unit] += bias_.values.row(0)[unit];
@@ -58,10 +68,12 @@ void Dense::backward(const Images& input, size_t images, Images* input_gradient)
   if (has_bias_ == Bias::kLearned) bias_gradient(images);
   if (input_gradient == nullptr) return;
   assert(inputs_ % kLanes == 0);
-  kernels.transpose(weights_.values.values.data(), inputs_, stride, transposed_.values.data(),
-                    transposed_.stride);
-  kernels.multiply({output_gradient().data(), stride, 1, transposed_.values.data(), transposed_.stride,
-                    input_gradient->data(), inputs_, images, inputs_, units_});
+  for_each_panel(inputs_, [&](const Panel& panel) {
+    kernels.transpose(weights_.values.row(panel.first), panel.width, stride, transposed_.values.data(),
+                      panel.width);
+    kernels.multiply({output_gradient().data(), stride, 1, transposed_.values.data(), panel.width,
+                      input_gradient->data() + panel.first, inputs_, images, panel.width, units_});
+  });
 }
 
 }  // namespace bitfed

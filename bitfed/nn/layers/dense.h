@@ -27,7 +27,8 @@ class Dense : public Layer {
   size_t units_;
   Bias has_bias_;
   Parameter weights_, bias_;
-  Matrix transposed_;
+  std::vector<uint32_t> rows_;  // where each image's inputs begin
+  Matrix transposed_;           // a panel of the weights
 };
 
 }  // namespace bitfed

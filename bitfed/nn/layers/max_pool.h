@@ -19,7 +19,7 @@ class MaxPool : public Layer {
 
  private:
   size_t window_;
-  std::vector<uint16_t> chosen_;  // of every value of the output: the pixel in its window, row by row
+  Aligned<int32_t> chosen_;  // of every value of the output: the pixel in its window, row by row
 };
 
 }  // namespace bitfed

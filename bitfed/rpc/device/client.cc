@@ -8,10 +8,12 @@
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/client_round.h"
+#include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/rpc/device/backoff.h"
 #include "bitfed/rpc/device/client_store.h"
 #include "bitfed/rpc/grpc_connection.h"
 #include "bitfed/rpc/protocol.h"
+#include "bitfed/rpc/security/certificate_identity.h"
 #include "bitfed/rpc/security/renewal.h"
 #include "bitfed_v1.pb.h"
 
@@ -67,6 +69,7 @@ struct Job {
   uint64_t seed = 0;
   std::string recipe;
   std::unique_ptr<ClientHalf> half;  // null: not welcome so far
+  PrivacyRecipe privacy;
   Dataset samples;
 };
 
@@ -239,15 +242,18 @@ class FederationClient {
 
   static bool is_task(const FromServer& message) { return message.has_work() || message.has_result(); }
 
-  // Work, or the result.
+  // Work, or the result. In between it helps to open the sum of the last round.
   Received next_task() {
     Received received;
-    if (later_.empty()) {
-      received = next();
-    } else {
+    if (!later_.empty()) {
       received = std::move(later_.front());
       later_.pop_front();
+      return received;
     }
+    do {
+      received = next();
+      if (received.message->has_secure()) open_sum(received.message->secure());
+    } while (received.message->has_secure());
     if (!is_task(*received.message))
       throw input_error("the server: found another message, expected work or the result");
     return received;
@@ -263,6 +269,7 @@ class FederationClient {
     if (options_.own.part) hello.set_part(*options_.own.part);
     if (const auto membership = store_.membership()) hello.set_federation(membership->federation);
     hello.set_after_round(store_.after_round());
+    hello.set_masks(true);
     send(message);
     const auto answer = next_message();
     if (!answer->has_welcome()) throw input_error("the server: found another message, expected a welcome");
@@ -296,6 +303,12 @@ class FederationClient {
     job_.recipe = welcome.recipe();
     job_.samples = load_own_samples(options_.own, recipe, job_.seed, prototype);
     job_.half = make_client_half({recipe, prototype, job_.seed});
+    job_.privacy = read_privacy(recipe, 0);
+    if (options_.masked && !job_.privacy.secure_aggregation) {
+      throw input_error(
+          "the server's recipe: expected privacy.secure_aggregation = true, without which --masked sends no "
+          "update");
+    }
     if (!store_.membership()) store_.join({job_.federation, job_.number});
     events_(DeviceJoined{.server = options_.server,
                          .federation = job_.federation,
@@ -321,6 +334,10 @@ class FederationClient {
       if (is_task(*answer.message)) {
         // The next round may begin while the server has not yet come to this update.
         later_.push_back(std::move(answer));
+        continue;
+      }
+      if (answer.message->has_secure()) {
+        open_sum(answer.message->secure());
         continue;
       }
       if (!answer.message->has_verdict())
@@ -382,8 +399,16 @@ class FederationClient {
                               work.round(), *last)});
     }
     std::optional<ClientOutcome> outcome;
+    std::string made_for = work.sha256();
     try {
+      std::optional<SecureClient> masks;
+      if (job_.privacy.secure_aggregation) {
+        masks = agree_on_masks(work);
+        if (!masks) return;  // for newer work
+        made_for = text_of(masks->session().session);
+      }
       outcome = train(work, received.bytes);
+      if (masks) outcome->result.upload = masked(*masks, outcome->result.upload);
     } catch (const Error& error) {
       check_stop();
       if (error.kind() == Error::Kind::kStopped) return;  // for newer work
@@ -396,7 +421,7 @@ class FederationClient {
     }
     Update update;
     update.round = work.round();
-    update.broadcast_sha256 = work.sha256();
+    update.broadcast_sha256 = made_for;
     update.sha256 = sha256_hex(outcome->result.upload);
     update.result = std::move(outcome->result);
     update.kept = std::move(outcome->kept);
@@ -405,13 +430,104 @@ class FederationClient {
     deliver(update);
   }
 
+  // Keys and shares of this round's clients, after which an update can be masked. Empty: newer work has come.
+  // Whatever the server must not ask is an input_error.
+  std::optional<SecureClient> agree_on_masks(const v1::Work& work) {
+    if (!work.has_masked_attempt())
+      throw input_error("the server: found work for an update that is not masked: refused");
+    const Digest session = session_of(job_.federation, work.round(), work.masked_attempt(), work.sha256());
+    ClientStore::Sum sum{work.round(), work.masked_attempt(), {}};
+    if (const auto known = store_.sum(); known && known->session.session == session) {
+      sum = *known;
+    } else {
+      if (const auto opened = store_.last_opened(); opened && work.round() <= *opened) {
+        throw input_error("the server: round {}: this client has helped to open a sum of round {}: refused",
+                          work.round(), *opened);
+      }
+      sum.session.session = session;
+      sum.session.secret = random_secret();
+    }
+    identity_ = make_certificate_identity(options_.trust);
+    SecureClient client(sum.session, job_.number, *identity_, job_.privacy.min_survivors);
+    // Durable before anything of it leaves the device.
+    const auto keep = [&] { store_.put_sum({sum.round, sum.attempt, client.session()}); };
+    keep();
+    if (client.can_mask()) return client;
+    Bytes key_list = client.session().key_list;
+    if (key_list.empty()) {
+      send_secure(sum, v1::Secure::KEYS, client.keys());
+      const auto received = wait_for_secure(sum, v1::Secure::KEYS);
+      if (!received) return std::nullopt;
+      key_list = *received;
+    }
+    const Bytes shares = client.shares_for(key_list);
+    keep();
+    send_secure(sum, v1::Secure::SHARES, shares);
+    const auto peers = wait_for_secure(sum, v1::Secure::SHARES);
+    if (!peers) return std::nullopt;
+    client.take_shares(*peers);
+    keep();
+    return client;
+  }
+
+  static Bytes masked(const SecureClient& masks, const Bytes& upload) {
+    ModularVector update = read_sum_message(decode(upload, "the update"));
+    masks.mask(&update);
+    return encode(sum_message(update));
+  }
+
+  void send_secure(const ClientStore::Sum& sum, v1::Secure::Phase phase, const Bytes& content) {
+    FromClient message;
+    v1::Secure& secure = *message.mutable_secure();
+    secure.set_phase(phase);
+    secure.set_round(sum.round);
+    secure.set_attempt(sum.attempt);
+    secure.set_content(content.data(), content.size());
+    send(message);
+  }
+
+  // Empty: newer work has come.
+  std::optional<Bytes> wait_for_secure(const ClientStore::Sum& sum, v1::Secure::Phase phase) {
+    while (true) {
+      Received received = next();
+      if (is_task(*received.message)) {
+        later_.push_back(std::move(received));
+        return std::nullopt;
+      }
+      if (!received.message->has_secure())
+        throw input_error("the server: found another message, expected keys or shares");
+      const v1::Secure& message = received.message->secure();
+      if (message.round() == sum.round && message.attempt() == sum.attempt && message.phase() == phase)
+        return Bytes(message.content().begin(), message.content().end());
+      open_sum(message);
+    }
+  }
+
+  // Helps to open the sum of the last round, once. What the server must not ask is logged and gets no answer.
+  void open_sum(const v1::Secure& message) {
+    if (message.phase() != v1::Secure::OPENING) return;
+    const auto sum = store_.sum();
+    if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return;
+    if (identity_ == nullptr) identity_ = make_certificate_identity(options_.trust);
+    try {
+      SecureClient client(sum->session, job_.number, *identity_, job_.privacy.min_survivors);
+      const Bytes survivors(message.content().begin(), message.content().end());
+      const Bytes answer = client.open(survivors);
+      store_.put_sum({sum->round, sum->attempt, client.session()});
+      send_secure(*sum, v1::Secure::OPENING, answer);
+    } catch (const Error& error) {
+      if (error.kind() != Error::Kind::kInput) throw;
+      events_(Warning{.text = fmt::format("round {}: {}", message.round(), error.what())});
+    }
+  }
+
   ClientOutcome train(const v1::Work& work, const Bytes& broadcast) {
     const auto stop = [this] { return (options_.stop && options_.stop()) || connection_->has_newer_work(); };
     const auto progress = [&](double fraction) {
       events_(ClientProgress{.round = work.round(), .client = job_.number, .fraction = fraction});
     };
     const Bytes kept = store_.kept();
-    return run_client({*job_.half, broadcast, job_.seed, work.round(), stop},
+    return run_client({*job_.half, decode(broadcast, "broadcast"), job_.seed, work.round(), stop},
                       {job_.number, job_.samples, kept, progress});
   }
 
@@ -428,9 +544,10 @@ class FederationClient {
   ClientStore store_;
   std::unique_ptr<Connection> connection_;
   Job job_;
-  std::deque<Received> later_;  // tasks that came while something else was waited for
-  bool refused_ = false;        // the server refused the last connection, for now
-  bool server_renews_ = false;  // certificates
+  std::unique_ptr<Identity> identity_;  // of this device, for secure aggregation
+  std::deque<Received> later_;          // tasks that came while something else was waited for
+  bool refused_ = false;                // the server refused the last connection, for now
+  bool server_renews_ = false;          // certificates
   std::optional<std::chrono::steady_clock::time_point> asked_;  // for a new certificate, last
   bool went_back_ = false;                                      // a warning was logged that the server did
   bool warned_ = false;                                         // that the certificate expires

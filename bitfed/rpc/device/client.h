@@ -15,6 +15,7 @@ struct ClientOptions {
   std::string name;  // without TLS; with it the certificate's counts
   OwnData own;
   std::filesystem::path state;  // the folder for what must not be forgotten, and for the result
+  bool masked = false;          // takes part only where updates are masked
   double give_up_seconds = 0;   // after so long without a server; 0: never
   uint64_t max_broadcast_bytes = uint64_t{1} << 30;
   std::string version;

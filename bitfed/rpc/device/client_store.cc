@@ -21,6 +21,12 @@ ClientStore::ClientStore(const std::filesystem::path& file)
   database_.execute(
       "CREATE TABLE IF NOT EXISTS accepted (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT "
       "NULL)");
+  database_.execute(
+      "CREATE TABLE IF NOT EXISTS sum (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, "
+      "attempt INTEGER NOT NULL, session BLOB NOT NULL, secret "
+      "BLOB NOT NULL, key_list BLOB NOT NULL, shares BLOB NOT NULL, survivors BLOB NOT NULL)");
+  database_.execute(
+      "CREATE TABLE IF NOT EXISTS opened (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL)");
 }
 
 std::optional<ClientStore::Membership> ClientStore::membership() const {
@@ -93,6 +99,50 @@ uint32_t ClientStore::after_round() const {
   Statement row = database_.prepare(
       "SELECT COALESCE(MAX(round) + 1, 0) FROM (SELECT round FROM accepted UNION SELECT round FROM finished)");
   row.step();
+  return static_cast<uint32_t>(row.integer(0));
+}
+
+std::optional<ClientStore::Sum> ClientStore::sum() const {
+  Statement row =
+      database_.prepare("SELECT session, secret, key_list, shares, survivors, round, attempt FROM sum");
+  if (!row.step()) return std::nullopt;
+  Sum sum{static_cast<uint32_t>(row.integer(5)), static_cast<uint32_t>(row.integer(6)), {}};
+  ClientSession& session = sum.session;
+  const auto read = [&](int column, std::array<uint8_t, 32>* block) {
+    const Bytes bytes = row.bytes(column);
+    if (bytes.size() != block->size())
+      throw input_error("{}: the state of a sum: found {} bytes, expected {}: damaged",
+                        database_.file().string(), bytes.size(), block->size());
+    std::copy(bytes.begin(), bytes.end(), block->begin());
+  };
+  read(0, &session.session);
+  read(1, &session.secret);
+  session.key_list = row.bytes(2);
+  session.peer_shares = row.bytes(3);
+  session.survivors = row.bytes(4);
+  return sum;
+}
+
+void ClientStore::put_sum(const Sum& sum) {
+  const ClientSession& session = sum.session;
+  database_.transaction([&] {
+    database_.prepare("INSERT OR REPLACE INTO sum VALUES (1, ?, ?, ?, ?, ?, ?, ?)")
+        .bind(int64_t{sum.round})
+        .bind(int64_t{sum.attempt})
+        .bind(std::span<const uint8_t>(session.session))
+        .bind(std::span<const uint8_t>(session.secret))
+        .bind(std::span<const uint8_t>(session.key_list))
+        .bind(std::span<const uint8_t>(session.peer_shares))
+        .bind(std::span<const uint8_t>(session.survivors))
+        .run();
+    if (session.survivors.empty()) return;
+    database_.prepare("INSERT OR REPLACE INTO opened VALUES (1, ?)").bind(int64_t{sum.round}).run();
+  });
+}
+
+std::optional<uint32_t> ClientStore::last_opened() const {
+  Statement row = database_.prepare("SELECT round FROM opened");
+  if (!row.step()) return std::nullopt;
   return static_cast<uint32_t>(row.integer(0));
 }
 

@@ -5,6 +5,7 @@
 
 #include "bitfed/federated/client_round.h"
 #include "bitfed/rpc/server/database.h"
+#include "bitfed/secure/protocol/secure_client.h"
 
 namespace bitfed {
 
@@ -39,6 +40,17 @@ class ClientStore {
   // 1 + the newest round of an update, whether it counted or is still to be settled; 0: there is none.
   uint32_t after_round() const;
   void dropped();  // it does not: as if the round had not been
+
+  // The last sum that this client took part in, of secure aggregation. Durable when put_sum() returns.
+  struct Sum {
+    uint32_t round = 0;
+    uint32_t attempt = 0;
+    ClientSession session;
+  };
+  std::optional<Sum> sum() const;
+  void put_sum(const Sum& sum);
+  // The newest round of which it helped to open a sum: it opens no other of that round or before.
+  std::optional<uint32_t> last_opened() const;
 
  private:
   mutable Database database_;

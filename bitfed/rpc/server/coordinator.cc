@@ -194,7 +194,10 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
       connection.samples = message.ready().samples();
       if (std::exchange(connection.ready, true)) throw input_error("found ready twice");
       last_progress_ = options_.now();
-      if (result_ == nullptr) hand_work(peer, connection);
+      if (result_ == nullptr) {
+        hand_work(peer, connection);
+        hand_sum(peer, connection);
+      }
       wake_.notify_all();
     } else if (message.has_offer()) {
       if (connection.offer) throw input_error("found an update offered before the verdict on the last one");
@@ -210,6 +213,8 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
       failed(connection, message.failed());
     } else if (message.message_case() == FromClient::kRenew) {
       renew(peer, connection, message.renew());
+    } else if (message.has_secure()) {
+      secure(connection, message.secure());
     } else {
       throw input_error("found a message of a kind that this server does not know");
     }
@@ -386,6 +391,10 @@ void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& mes
                        printable(message.federation(), kMaxNameBytes)));
     return;
   }
+  if (options_.privacy.secure_aggregation && !message.masks()) {
+    refuse("this federation masks updates, and this client cannot: update the client");
+    return;
+  }
   const bool known = is_registered(connection.name);
   try {
     connection.number = register_client(connection, message);
@@ -479,7 +488,7 @@ void Coordinator::offered(Peer& peer, Connection& connection) {
     settle(Verdict::DISCARDED, "it was not asked for");
     return;
   }
-  if (offer.broadcast_sha256() != current_->sha256) {
+  if (offer.broadcast_sha256() != current_->offered_for) {
     fault("wrong-broadcast", connection, "an update of another broadcast");
     settle(Verdict::DISCARDED, "it was trained from another broadcast");
     return;
@@ -527,6 +536,7 @@ void Coordinator::hand_work(Peer& peer, const Connection& connection) {
   work.set_round(current_->round);
   work.set_size(current_->broadcast->size());
   work.set_sha256(current_->sha256);
+  if (sum_) work.set_masked_attempt(sum_->attempt);
   peer.send(head, current_->broadcast);
 }
 

@@ -22,6 +22,7 @@
 #include "bitfed/rpc/server/allowance.h"
 #include "bitfed/rpc/server/federation_store.h"
 #include "bitfed/run/events.h"
+#include "bitfed/secure/protocol/secure_server.h"
 
 namespace bitfed::v1 {
 class FromClient;
@@ -29,6 +30,7 @@ class FromServer;
 class Hello;
 class Offer;
 class Failed;
+class Secure;
 }  // namespace bitfed::v1
 
 namespace bitfed {
@@ -66,6 +68,7 @@ class Peer {
 struct CoordinatorOptions {
   uint32_t clients = 1;
   RoundPolicy policy;
+  PrivacyRecipe privacy;
   std::string recipe;  // as resolved
   uint64_t seed = 0;
   Dataset prototype;
@@ -160,6 +163,12 @@ class Coordinator : public Transport {
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                  const std::function<void(ClientResult)>& receive) override;
 
+  bool can_mask() const override { return true; }
+  void begin_sum(uint32_t round, uint32_t attempt, const std::vector<uint32_t>& clients,
+                 const std::string& broadcast_sha256) override;
+  Opening open_sum(uint32_t round, const std::vector<uint32_t>& answered,
+                   const std::vector<ModularField>& fields) override;
+
   // Hands the result to every client that is or becomes connected, until all known clients have it or
   // `seconds` have passed.
   void hand_out(uint32_t rounds, Bytes model, double seconds);
@@ -204,6 +213,7 @@ class Coordinator : public Transport {
     uint32_t round = 0;
     std::shared_ptr<const Bytes> broadcast;
     std::string sha256;
+    std::string offered_for;    // what offers must name: the broadcast's digest, or the session of masks
     std::set<uint32_t> wanted;  // neither answered nor given up
     size_t answered = 0;
   };
@@ -212,6 +222,11 @@ class Coordinator : public Transport {
   void offered(Peer& peer, Connection& connection);
   void judge_waiting_offers();
   void failed(Connection& connection, const v1::Failed& message);
+  void secure(const Connection& connection, const v1::Secure& message);
+  bool agree_on_masks(std::unique_lock<std::mutex>& lock);
+  void wait_for_phase(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_done);
+  void hand_sum(Peer& peer, const Connection& connection);
+  void hand_sums();
   void renew(Peer& peer, const Connection& connection, const std::string& request);
   void check_not_restored(const Connection& connection, const v1::Hello& message);
   void hand_work(Peer& peer, const Connection& connection);
@@ -256,6 +271,13 @@ class Coordinator : public Transport {
   uint64_t waiting_bytes_ = 0;
   std::deque<Arrival> arrivals_;
   std::optional<Round> current_;
+  struct Sum {
+    uint32_t round = 0;
+    uint32_t attempt = 0;
+    std::string session;  // hexadecimal
+    SecureServer server;
+  };
+  std::optional<Sum> sum_;  // of the round's updates, where they are masked
   std::shared_ptr<const Bytes> result_;
   std::string result_sha256_;
   uint32_t result_rounds_ = 0;

@@ -89,6 +89,7 @@ void Coordinator::run_round(uint32_t round, const Bytes& broadcast, const std::v
   current_->round = round;
   current_->broadcast = std::make_shared<const Bytes>(broadcast);
   current_->sha256 = sha256_hex(broadcast);
+  current_->offered_for = sum_ ? sum_->session : current_->sha256;
   current_->wanted.insert(clients.begin(), clients.end());
   current_->answered = chosen - clients.size();
   for (const uint32_t number : clients) {
@@ -96,8 +97,9 @@ void Coordinator::run_round(uint32_t round, const Bytes& broadcast, const std::v
     if (!by_number_.contains(number)) away_since_.try_emplace(number, options_.now());
   }
   for (auto& [number, peer] : by_number_) hand_work(*peer, connections_.at(peer));
+  const bool begun = !sum_ || agree_on_masks(lock);
   judge_waiting_offers();
-  while (true) {
+  while (begun) {
     check_failure();
     if (options_.stop && options_.stop()) break;
     if (!arrivals_.empty()) take(std::exchange(arrivals_, {}), receive, lock);

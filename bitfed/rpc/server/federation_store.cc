@@ -29,6 +29,7 @@ constexpr std::string_view kAdded[] = {
     "NULL)",
     "CREATE TABLE IF NOT EXISTS dropped (client INTEGER PRIMARY KEY)",
     "CREATE TABLE IF NOT EXISTS paused (one INTEGER PRIMARY KEY CHECK (one = 1))",
+    "CREATE TABLE IF NOT EXISTS sums (round INTEGER PRIMARY KEY, state BLOB NOT NULL)",
     "CREATE TABLE IF NOT EXISTS newest (client INTEGER PRIMARY KEY, round INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS policy (one INTEGER PRIMARY KEY CHECK (one = 1), minimum_clients INTEGER NOT "
     "NULL, "
@@ -195,6 +196,8 @@ void FederationStore::begin_round(uint32_t round, const std::vector<uint32_t>& c
 std::optional<uint32_t> FederationStore::abandon_round(uint32_t round) {
   database_.transaction([&] {
     database_.prepare("DELETE FROM rounds WHERE round = ?").bind(int64_t{round}).run();
+    database_.prepare("DELETE FROM updates WHERE round = ?").bind(int64_t{round}).run();
+    database_.prepare("DELETE FROM sums WHERE round = ?").bind(int64_t{round}).run();
     database_
         .prepare("INSERT INTO attempts VALUES (?, 1) ON CONFLICT (round) DO UPDATE SET count = count + 1")
         .bind(int64_t{round})
@@ -207,6 +210,20 @@ uint32_t FederationStore::attempts(uint32_t round) const {
   const auto held = database_.lock();
   Statement row = database_.prepare("SELECT count FROM attempts WHERE round = ?");
   return row.bind(int64_t{round}).step() ? static_cast<uint32_t>(row.integer(0)) : 0;
+}
+
+Bytes FederationStore::sum_state(uint32_t round) const {
+  const auto held = database_.lock();
+  Statement row = database_.prepare("SELECT state FROM sums WHERE round = ?");
+  return row.bind(int64_t{round}).step() ? row.bytes(0) : Bytes();
+}
+
+void FederationStore::put_sum_state(uint32_t round, const Bytes& state) {
+  const auto held = database_.lock();
+  database_.prepare("INSERT OR REPLACE INTO sums VALUES (?, ?)")
+      .bind(int64_t{round})
+      .bind(std::span<const uint8_t>(state))
+      .run();
 }
 
 void FederationStore::put(uint32_t round, const ClientResult& result, const std::string& depends_on) {
@@ -285,6 +302,7 @@ void FederationStore::prune() {
           "train_seconds FROM updates WHERE round <= ? AND upload IS NOT NULL")
       .bind(removable_)
       .run();
+  database_.prepare("DELETE FROM sums WHERE round <= ?").bind(removable_).run();
   const int64_t oldest = removable_ - kept_rounds_;
   database_.prepare("DELETE FROM rounds WHERE round < ?").bind(oldest).run();
   database_

@@ -23,6 +23,7 @@ CoordinatorOptions coordinator_options(const Experiment& experiment, const Serve
   CoordinatorOptions result;
   result.clients = experiment.clients;
   result.policy = experiment.policy;
+  result.privacy = experiment.privacy;
   // As the federation was begun: clients that are there compare it, and a key may have been renamed
   // meanwhile.
   result.recipe = read_text_file(options.state / "recipe.toml");

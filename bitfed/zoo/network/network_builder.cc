@@ -182,10 +182,10 @@ Network build(const NetworkSpec& spec, const RotatedOptions* rotated, size_t bat
   const Architecture architecture = architecture_of(spec);
   const LayerShape& in = architecture.input;
   const LayerRecord& first = architecture.layers[0];
-  // A convolution takes pixels as they are; other layers need channels padded to kLanes.
-  const ImageShape input = first.kind == LayerKind::kConvolution
-                               ? ImageShape{in.height, in.width, in.channels, first.kernel.padding()}
-                               : lanes_of(in);
+  // Convolutions and dense layers take pixels as they are; other layers need channels padded to kLanes.
+  const bool takes_pixels = first.kind == LayerKind::kConvolution || first.kind == LayerKind::kDense;
+  const size_t border = first.kind == LayerKind::kConvolution ? first.kernel.padding() : 0;
+  const ImageShape input = takes_pixels ? ImageShape{in.height, in.width, in.channels, border} : lanes_of(in);
   Network network(batch, input, spec.classes);
   Builder(batch, rotated).add_all(architecture.layers, input, &network.layers());
   network.initialise(random);

@@ -1,0 +1,48 @@
+#include "bitfed/secure/protocol/masks.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace bitfed {
+namespace {
+
+constexpr size_t kElements = 2048;  // of a piece of the stream
+constexpr size_t kSlack = 8;        // eight bytes are read from wherever an element begins
+
+template <typename Combine>
+void combine_mask(const Secret& seed, ModularVector* vector, const Combine& combine) {
+  KeyStream stream(seed);
+  Bytes bytes(kElements * 8 + kSlack);
+  uint64_t* next = vector->values.data();
+  for (const ModularField& field : vector->fields) {
+    const uint64_t mask = modular_mask(field.bits);
+    const size_t width = (field.bits + 7) / 8;
+    for (uint64_t left = field.count; left > 0;) {
+      const size_t count = std::min<uint64_t>(left, kElements);
+      stream.next(std::span(bytes).first(count * width));
+      const uint8_t* from = bytes.data();
+      for (size_t i = 0; i < count; ++i, from += width, ++next) {
+        uint64_t drawn = 0;  // little endian, as State is
+        std::memcpy(&drawn, from, sizeof(drawn));
+        *next = combine(*next, drawn) & mask;
+      }
+      left -= count;
+    }
+  }
+}
+
+}  // namespace
+
+Secret mask_seed(const Secret& private_key, const PublicKey& peer, const Digest& session) {
+  return derive(agree(private_key, peer), "mask of a pair", session);
+}
+
+void apply_mask(const Secret& seed, MaskSign sign, ModularVector* vector) {
+  if (sign == MaskSign::kAdd) {
+    combine_mask(seed, vector, [](uint64_t value, uint64_t drawn) { return value + drawn; });
+  } else {
+    combine_mask(seed, vector, [](uint64_t value, uint64_t drawn) { return value - drawn; });
+  }
+}
+
+}  // namespace bitfed

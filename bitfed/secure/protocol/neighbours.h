@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bitfed/secure/protocol/primitives.h"
+
+namespace bitfed {
+
+// Who shares masks and secrets with whom: in rounds of up to 64 clients everybody with everybody; in larger
+// ones each with 64 others (Bell et al., "Secure single-server aggregation with (poly)logarithmic overhead",
+// CCS 2020), the nearest on a ring whose order depends on the session. A function of session and members, so
+// that every client can check it.
+class Neighbours {
+ public:
+  // `members` ascend.
+  Neighbours(const Digest& session, const std::vector<uint32_t>& members);
+
+  // The holders of a member's shares, ascending: its neighbours and itself. The place in the list, from 1 on,
+  // is the x of the share.
+  std::vector<uint32_t> holders(uint32_t member) const;
+
+ private:
+  std::vector<uint32_t> ring_;
+};
+
+// How many of its holders can open a member's secrets: more than two thirds. Two openings with disjoint
+// answers are impossible then, as long as less than a third of the holders works with the server.
+constexpr size_t threshold_of(size_t holders) {
+  return 2 * holders / 3 + 1;
+}
+
+}  // namespace bitfed

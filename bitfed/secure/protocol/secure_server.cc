@@ -1,0 +1,198 @@
+#include "bitfed/secure/protocol/secure_server.h"
+
+#include <algorithm>
+
+#include "bitfed/base/error.h"
+#include "bitfed/secure/protocol/masks.h"
+#include "bitfed/secure/protocol/neighbours.h"
+#include "bitfed/secure/protocol/shamir.h"
+
+namespace bitfed {
+namespace {
+
+bool contains(const std::vector<uint32_t>& numbers, uint32_t number) {
+  return std::binary_search(numbers.begin(), numbers.end(), number);
+}
+
+template <typename Message>
+std::vector<uint32_t> senders(const std::map<uint32_t, Message>& messages) {
+  std::vector<uint32_t> numbers;
+  for (const auto& [number, message] : messages) numbers.push_back(number);
+  return numbers;
+}
+
+}  // namespace
+
+SecureServer::SecureServer(const Digest& session, std::vector<uint32_t> chosen, size_t min_clients)
+    : session_(session), min_clients_(min_clients), members_(std::move(chosen)) {}
+
+std::vector<uint32_t> SecureServer::missing() const {
+  std::vector<uint32_t> result;
+  for (const uint32_t member : members_) {
+    const bool there = phase_ == Phase::kKeys     ? keys_.contains(member)
+                       : phase_ == Phase::kShares ? shares_.contains(member)
+                                                  : opened_.contains(member);
+    if (!there) result.push_back(member);
+  }
+  return result;
+}
+
+bool SecureServer::add_keys(uint32_t client, std::span<const uint8_t> message) {
+  RoundKeys keys = read_keys(message);
+  if (keys.number != client)
+    throw input_error("keys of a round: found those of client {}, expected {}", keys.number, client);
+  if (phase_ != Phase::kKeys || !contains(members_, client)) return false;
+  return keys_.try_emplace(client, std::move(keys)).second;
+}
+
+bool SecureServer::end_keys() {
+  std::vector<uint32_t> there = senders(keys_);
+  if (phase_ != Phase::kKeys || there.size() < min_clients_) return false;
+  const Neighbours neighbours(session_, there);
+  for (const uint32_t member : there) holders_[member] = neighbours.holders(member);
+  members_ = std::move(there);
+  phase_ = Phase::kShares;
+  return true;
+}
+
+bool SecureServer::add_shares(uint32_t client, std::span<const uint8_t> message) {
+  SealedShares shares = read_sealed(message);
+  if (phase_ != Phase::kShares || !contains(members_, client)) return false;
+  std::vector<uint32_t> expected = holders_.at(client);
+  std::erase(expected, client);
+  if (senders(shares) != expected)
+    throw input_error("sealed shares: found those for {} clients, expected one for each of {} neighbours",
+                      shares.size(), expected.size());
+  return shares_.try_emplace(client, std::move(shares)).second;
+}
+
+// Whether every secret that may be needed has enough holders among those present.
+bool SecureServer::enough(const std::vector<uint32_t>& present) const {
+  if (present.size() < min_clients_) return false;
+  const std::vector<uint32_t>& owners = phase_ == Phase::kShares ? present : masked_;
+  return std::all_of(owners.begin(), owners.end(), [&](uint32_t owner) {
+    const std::vector<uint32_t>& holders = holders_.at(owner);
+    const auto there = std::count_if(holders.begin(), holders.end(),
+                                     [&](uint32_t holder) { return contains(present, holder); });
+    return static_cast<size_t>(there) >= threshold_of(holders.size());
+  });
+}
+
+bool SecureServer::end_shares() {
+  std::vector<uint32_t> there = senders(shares_);
+  if (phase_ != Phase::kShares || !enough(there)) return false;
+  masked_ = there;
+  members_ = std::move(there);
+  phase_ = Phase::kUpdates;
+  return true;
+}
+
+bool SecureServer::end_updates(const std::vector<uint32_t>& survivors) {
+  if (phase_ != Phase::kUpdates || !enough(survivors) ||
+      !std::includes(masked_.begin(), masked_.end(), survivors.begin(), survivors.end()))
+    return false;
+  members_ = survivors;
+  phase_ = Phase::kOpening;
+  return true;
+}
+
+Bytes SecureServer::message_for(uint32_t client) const {
+  if (phase_ == Phase::kOpening) return write_numbers(members_);
+  const std::vector<uint32_t>& holders = holders_.at(client);
+  if (phase_ == Phase::kShares) {
+    KeyList list{members_, {}};
+    for (const uint32_t holder : holders) list.keys.emplace(holder, keys_.at(holder));
+    return write_key_list(list);
+  }
+  SealedShares shares;
+  for (const uint32_t holder : holders) {
+    if (holder != client && contains(masked_, holder)) shares[holder] = shares_.at(holder).at(client);
+  }
+  return write_sealed(shares);
+}
+
+bool SecureServer::add_opened(uint32_t client, std::span<const uint8_t> message) {
+  OpenedShares shares = read_opened(message);
+  if (phase_ != Phase::kOpening || !contains(members_, client)) return false;
+  std::vector<uint32_t> expected;
+  for (const uint32_t holder : holders_.at(client)) {
+    if (contains(masked_, holder)) expected.push_back(holder);
+  }
+  if (senders(shares) != expected)
+    throw input_error("opened shares: found those of {} clients, expected one of each of {}", shares.size(),
+                      expected.size());
+  return opened_.try_emplace(client, std::move(shares)).second;
+}
+
+bool SecureServer::can_open() const {
+  return phase_ == Phase::kOpening && enough(senders(opened_));
+}
+
+Secret SecureServer::opened_secret(uint32_t owner) const {
+  const std::vector<uint32_t>& holders = holders_.at(owner);
+  std::map<uint8_t, Secret> shares;
+  for (size_t i = 0; i < holders.size() && shares.size() < threshold_of(holders.size()); ++i) {
+    const auto found = opened_.find(holders[i]);
+    if (found != opened_.end()) shares[static_cast<uint8_t>(i + 1)] = found->second.at(owner);
+  }
+  return join_shares(shares);
+}
+
+ModularVector SecureServer::masks(const std::vector<ModularField>& fields) const {
+  ModularVector sum = ModularVector::zero(fields);
+  for (const uint32_t owner : masked_) {
+    const Secret secret = opened_secret(owner);
+    const RoundKeys& keys = keys_.at(owner);
+    const bool survives = contains(members_, owner);
+    if (survives ? digest_of(secret) != keys.self_mask : public_key(secret) != keys.mask)
+      throw input_error("the shares of client {}'s secret do not fit: a client has sent wrong ones", owner);
+    if (survives) {
+      apply_mask(secret, MaskSign::kAdd, &sum);
+      continue;
+    }
+    // The survivors masked with this client, and its own update, which would cancel that, has not come.
+    for (const uint32_t peer : holders_.at(owner)) {
+      if (!contains(members_, peer)) continue;
+      const Secret seed = mask_seed(secret, keys_.at(peer).mask, session_);
+      apply_mask(seed, peer < owner ? MaskSign::kAdd : MaskSign::kSubtract, &sum);
+    }
+  }
+  return sum;
+}
+
+Bytes SecureServer::save() const {
+  // By phases: the keys, the shares, the survivors.
+  KeyList list{senders(holders_), {}};
+  for (const uint32_t member : list.members) list.keys.emplace(member, keys_.at(member));
+  Bytes bytes(session_.begin(), session_.end());
+  const auto put = [&](const Bytes& part) {
+    const auto size = static_cast<uint64_t>(part.size());
+    for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<uint8_t>(size >> (8 * i)));
+    bytes.insert(bytes.end(), part.begin(), part.end());
+  };
+  bytes.push_back(static_cast<uint8_t>(phase_));
+  put(write_key_list(list));
+  if (phase_ >= Phase::kUpdates) {
+    put(write_numbers(masked_));
+    for (const uint32_t sender : masked_) put(write_sealed(shares_.at(sender)));
+  }
+  if (phase_ == Phase::kOpening) put(write_numbers(members_));
+  return bytes;
+}
+
+void SecureServer::restore(std::span<const uint8_t> saved) {
+  ByteReader reader(saved, "the state of a sum");
+  const auto session = reader.take(session_.size());
+  if (!std::equal(session.begin(), session.end(), session_.begin())) return;  // of an earlier attempt
+  const auto phase = static_cast<Phase>(reader.u8());
+  const auto take = [&] { return reader.take(reader.u64_le()); };
+  keys_ = read_key_list(take()).keys;
+  end_keys();
+  if (phase >= Phase::kUpdates) {
+    for (const uint32_t sender : read_numbers(take())) add_shares(sender, take());
+    end_shares();
+  }
+  if (phase == Phase::kOpening) end_updates(read_numbers(take()));
+}
+
+}  // namespace bitfed

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "bitfed/base/modular_vector.h"
+#include "bitfed/secure/protocol/messages.h"
+
+namespace bitfed {
+
+// The server's side of one sum: passes on keys and shares that it cannot read, and of the survivors' shares
+// computes the masks that are left in the sum of their updates. In phases; what comes too late, twice or from
+// somebody else is not counted. What a client sends that does not fit is an input_error and changes nothing.
+class SecureServer {
+ public:
+  enum class Phase { kKeys, kShares, kUpdates, kOpening };
+
+  SecureServer(const Digest& session, std::vector<uint32_t> chosen, size_t min_clients);
+
+  Phase phase() const { return phase_; }
+  // Those that the phase still waits for.
+  std::vector<uint32_t> missing() const;
+
+  // True: it counts.
+  bool add_keys(uint32_t client, std::span<const uint8_t> message);
+  bool add_shares(uint32_t client, std::span<const uint8_t> message);
+  bool add_opened(uint32_t client, std::span<const uint8_t> message);
+
+  // Goes on without those that are missing. False: too few are left for a sum ever to be opened, and the
+  // phase stays.
+  bool end_keys();
+  bool end_shares();
+  bool end_updates(const std::vector<uint32_t>& survivors);
+
+  // The clients that the present phase's message is for, and the message.
+  const std::vector<uint32_t>& members() const { return members_; }
+  Bytes message_for(uint32_t client) const;
+
+  // Whether the answers suffice for every secret that is needed.
+  bool can_open() const;
+  // What is to be taken off the sum of the survivors' updates. An input_error where a client's answer was
+  // wrong; then nothing can be opened.
+  ModularVector masks(const std::vector<ModularField>& fields) const;
+
+  // What a server must not forget once it has told it to clients: to be stored after every end_…(), before
+  // messages are sent.
+  Bytes save() const;
+  void restore(std::span<const uint8_t> saved);
+
+ private:
+  bool enough(const std::vector<uint32_t>& present) const;
+  Secret opened_secret(uint32_t owner) const;
+
+  Digest session_;
+  size_t min_clients_;
+  Phase phase_ = Phase::kKeys;
+  std::vector<uint32_t> members_;                      // of the present phase: first the chosen clients
+  std::map<uint32_t, RoundKeys> keys_;                 // by client
+  std::map<uint32_t, SealedShares> shares_;            // by sender
+  std::map<uint32_t, OpenedShares> opened_;            // by holder
+  std::map<uint32_t, std::vector<uint32_t>> holders_;  // of each member's shares, once keys are there
+  std::vector<uint32_t> masked_;                       // those that everybody masked with
+};
+
+}  // namespace bitfed

@@ -1,0 +1,145 @@
+// The messages of secure aggregation: the first byte says which one the rest is. A reader that takes bytes
+// writes the same again; a client or a server that is given them goes on to the right sum, or refuses.
+
+#include <map>
+#include <vector>
+
+#include "bitfed/federated/privacy/update_grid.h"
+#include "bitfed/secure/protocol/secure_client.h"
+#include "bitfed/secure/protocol/secure_server.h"
+#include "tests/fuzz/fuzzed_state.h"
+
+namespace {
+
+using namespace bitfed;
+
+const Digest kSession = session_of("fuzz", 1, 0, "");
+const std::vector<uint32_t> kNumbers = {1, 2, 3, 4};
+const NoIdentity kIdentity;
+
+void must(bool holds) {
+  if (!holds) __builtin_trap();
+}
+
+template <typename Work>
+bool accepts(Work work) {
+  try {
+    work();
+    return true;
+  } catch (const Error& error) {
+    check_refusal(error);
+    return false;
+  }
+}
+
+template <typename Read, typename Write>
+void round_trip(std::span<const uint8_t> bytes, Read read, Write write) {
+  accepts([&] {
+    const Bytes again = write(read(bytes));
+    must(std::equal(bytes.begin(), bytes.end(), again.begin(), again.end()));
+  });
+}
+
+SecureClient client_of(uint32_t number) {
+  Secret secret{};
+  secret[0] = static_cast<uint8_t>(number);
+  return {{kSession, secret, {}, {}, {}}, number, kIdentity, 3};
+}
+
+// A round of four up to where the fuzzed message comes in.
+struct Round {
+  std::vector<SecureClient> clients;
+  SecureServer server{kSession, kNumbers, 3};
+
+  Round() {
+    for (const uint32_t number : kNumbers) clients.push_back(client_of(number));
+  }
+  void keys() {
+    for (size_t i = 0; i < 4; ++i) server.add_keys(kNumbers[i], clients[i].keys());
+    must(server.end_keys());
+  }
+  void shares() {
+    for (size_t i = 0; i < 4; ++i)
+      server.add_shares(kNumbers[i], clients[i].shares_for(server.message_for(kNumbers[i])));
+    must(server.end_shares());
+    for (size_t i = 0; i < 4; ++i) clients[i].take_shares(server.message_for(kNumbers[i]));
+  }
+};
+
+const Round& after_keys() {
+  static const Round kRound = [] {
+    Round round;
+    round.keys();
+    return round;
+  }();
+  return kRound;
+}
+
+const Round& after_shares() {
+  static const Round kRound = [] {
+    Round round = after_keys();
+    round.shares();
+    return round;
+  }();
+  return kRound;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::span<const uint8_t> bytes(data + 1, size - 1);
+  switch (data[0] % 10) {
+    case 0:
+      round_trip(bytes, read_keys, write_keys);
+      break;
+    case 1:
+      round_trip(bytes, read_key_list, write_key_list);
+      break;
+    case 2:
+      round_trip(bytes, read_sealed, write_sealed);
+      break;
+    case 3:
+      round_trip(bytes, read_numbers, write_numbers);
+      break;
+    case 4:
+      round_trip(bytes, read_opened, write_opened);
+      break;
+    case 5: {
+      SecureClient client = client_of(1);
+      if (!accepts([&] { client.shares_for(bytes); })) must(client.session().key_list.empty());
+      break;
+    }
+    case 6: {
+      SecureClient client = after_keys().clients[0];
+      client.shares_for(after_keys().server.message_for(1));
+      if (!accepts([&] { client.take_shares(bytes); })) must(!client.can_mask());
+      break;
+    }
+    case 7: {
+      SecureClient client = after_shares().clients[0];
+      if (!accepts([&] { client.open(bytes); })) must(client.session().survivors.empty());
+      break;
+    }
+    case 8: {
+      Round round = data[0] < 128 ? after_keys() : after_shares();
+      accepts([&] { round.server.add_keys(1, bytes); });
+      accepts([&] { round.server.add_shares(1, bytes); });
+      must(round.server.phase() == SecureServer::Phase::kUpdates || round.server.end_shares() == false);
+      if (round.server.phase() == SecureServer::Phase::kUpdates) {
+        must(round.server.end_updates(kNumbers));
+        accepts([&] { round.server.add_opened(1, bytes); });
+      }
+      break;
+    }
+    default: {
+      const std::optional<State> message = fuzzed_state(bytes);
+      if (!message) return 0;
+      accepts([&] {
+        const ModularVector vector = read_sum_message(*message);
+        must(read_sum_message(sum_message(vector)) == vector);
+      });
+    }
+  }
+  return 0;
+}

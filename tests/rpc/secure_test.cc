@@ -1,0 +1,100 @@
+// Secure aggregation over a network: what a device must not forget, and whom it believes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bitfed/rpc/device/client_store.h"
+#include "bitfed/rpc/security/certificate_identity.h"
+#include "bitfed/rpc/security/certificates.h"
+#include "tests/base/error_text.h"
+#include "tests/base/temporary_folder.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(ClientStoreTest, RemembersASumAndThatItWasOpened) {
+  const TemporaryFolder folder;
+  ClientStore::Sum sum{7, 2, {}};
+  sum.session.session[3] = 9;
+  sum.session.secret[0] = 8;
+  sum.session.key_list = {1, 2, 3};
+  {
+    ClientStore store(folder / "client.sqlite");
+    EXPECT_FALSE(store.sum());
+    store.put_sum(sum);
+    EXPECT_FALSE(store.last_opened());
+    sum.session.peer_shares = {4};
+    sum.session.survivors = {5, 6};
+    store.put_sum(sum);
+  }
+  ClientStore store(folder / "client.sqlite");
+  const auto read = store.sum();
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->round, 7u);
+  EXPECT_EQ(read->attempt, 2u);
+  EXPECT_EQ(read->session.session, sum.session.session);
+  EXPECT_EQ(read->session.secret, sum.session.secret);
+  EXPECT_EQ(read->session.key_list, sum.session.key_list);
+  EXPECT_EQ(read->session.peer_shares, sum.session.peer_shares);
+  EXPECT_EQ(read->session.survivors, sum.session.survivors);
+  EXPECT_EQ(store.last_opened(), 7u);
+  // Another sum does not make it forget.
+  store.put_sum({8, 0, {}});
+  EXPECT_EQ(store.last_opened(), 7u);
+}
+
+class IdentityTest : public testing::Test {
+ protected:
+  IdentityTest() {
+    for (const char* authority : {"ours", "theirs"}) {
+      make_authority(folder_ / authority, authority, 10);
+      issue_client(folder_ / authority, "ann", 10);
+    }
+    issue_client(folder_ / "ours", "bob", 10);
+    issue_operator(folder_ / "ours", "olga", 10);
+    issue_server(folder_ / "ours", {"localhost"}, 10);
+  }
+
+  std::unique_ptr<Identity> identity(const std::string& file, const std::string& authority = "ours") const {
+    const auto path = folder_ / authority;
+    return make_certificate_identity({path / "ca.pem", path / (file + ".pem"), path / (file + ".key")});
+  }
+  // What ann says of a text that another signed.
+  std::string said(const Identity& other) const {
+    return error_text([&] { ann().check(other.certificate(), kText, other.sign(kText)); });
+  }
+  const Identity& ann() const {
+    if (ann_ == nullptr) ann_ = identity("clients/ann");
+    return *ann_;
+  }
+
+  const Bytes kText = {1, 2, 3};
+  TemporaryFolder folder_;
+  mutable std::unique_ptr<Identity> ann_;
+};
+
+TEST_F(IdentityTest, KnowsTheClientsOfItsAuthority) {
+  const auto bob = identity("clients/bob");
+  EXPECT_EQ(ann().check(bob->certificate(), kText, bob->sign(kText)), "bob");
+  EXPECT_EQ(ann().check(ann().certificate(), kText, ann().sign(kText)), "ann");
+}
+
+TEST_F(IdentityTest, RefusesEverybodyElse) {
+  EXPECT_THAT(said(*identity("clients/ann", "theirs")),
+              HasSubstr("'ann' is none of a client of this federation"));
+  EXPECT_THAT(said(*identity("server")), HasSubstr("is none of a client"));
+  EXPECT_THAT(said(*identity("operators/olga")), HasSubstr("an operator's"));
+  const auto bob = identity("clients/bob");
+  const auto text = [&](const Bytes& certificate, const Bytes& signed_text, const Bytes& signature) {
+    return error_text([&] { ann().check(certificate, signed_text, signature); });
+  };
+  EXPECT_THAT(text(bob->certificate(), kText, ann().sign(kText)), HasSubstr("not signed by 'bob'"));
+  EXPECT_THAT(text(bob->certificate(), {1, 2}, bob->sign(kText)), HasSubstr("not signed by 'bob'"));
+  EXPECT_THAT(text({1, 2, 3}, kText, {}), HasSubstr("expected a certificate"));
+  EXPECT_THAT(text({}, kText, {}), HasSubstr("expected a certificate"));
+}
+
+}  // namespace
+}  // namespace bitfed

@@ -1,0 +1,410 @@
+// The protocol of secure aggregation without a transport: whole sums with drop-outs in every phase, and
+// servers that do not keep to it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "bitfed/base/error.h"
+#include "bitfed/base/hash/random.h"
+#include "bitfed/secure/protocol/neighbours.h"
+#include "bitfed/secure/protocol/secure_client.h"
+#include "bitfed/secure/protocol/secure_server.h"
+#include "tests/base/error_text.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::vector<ModularField> kFields = {{3, 44}, {5, 8}, {1, 38}};
+
+// Signs by a digest of the text and the signer's name: enough to tell who signed what.
+class NamedIdentity : public Identity {
+ public:
+  explicit NamedIdentity(std::string name) : name_(std::move(name)) {}
+  Bytes certificate() const override { return {name_.begin(), name_.end()}; }
+  Bytes sign(const Bytes& text) const override { return signature(certificate(), text); }
+  std::string check(const Bytes& certificate, const Bytes& text, const Bytes& given) const override {
+    if (given != signature(certificate, text)) throw input_error("the signature does not fit");
+    return {certificate.begin(), certificate.end()};
+  }
+
+ private:
+  static Bytes signature(const Bytes& certificate, Bytes text) {
+    text.insert(text.end(), certificate.begin(), certificate.end());
+    const Digest digest = digest_of(text);
+    return {digest.begin(), digest.end()};
+  }
+  std::string name_;
+};
+
+// A round of so many clients, numbered from 10 on, each with an update of its own.
+class Round {
+ public:
+  explicit Round(size_t clients, size_t min_clients = 3, const std::string& federation = "f")
+      : session_(session_of(federation, 1, 0, "00")), numbers_(clients) {
+    std::iota(numbers_.begin(), numbers_.end(), 10u);
+    for (const uint32_t number : numbers_) {
+      identities_.push_back(std::make_unique<NamedIdentity>("client-" + std::to_string(number)));
+      clients_.emplace(number, SecureClient({session_, random_secret(), {}, {}, {}}, number,
+                                            *identities_.back(), min_clients));
+      RandomStream random({number, "update"});
+      ModularVector update = ModularVector::zero(kFields);
+      update.values = {
+          random.next_u64() & modular_mask(44), 1, number, number & 0xff, 2, 3, 4, 5, 100 + number};
+      updates_[number] = update;
+    }
+    server_ = std::make_unique<SecureServer>(session_, numbers_, min_clients);
+  }
+
+  SecureClient& client(uint32_t number) { return clients_.at(number); }
+  SecureServer& server() { return *server_; }
+  const Digest& session() const { return session_; }
+  const NamedIdentity& identity(size_t index) const { return *identities_[index]; }
+
+  // Everybody but `lost` sends keys, and so on.
+  bool keys(const std::vector<uint32_t>& lost = {}) {
+    for (const uint32_t number : without(lost)) server_->add_keys(number, client(number).keys());
+    return server_->end_keys();
+  }
+  bool shares(const std::vector<uint32_t>& lost = {}) {
+    for (const uint32_t number : server_->members())
+      pending_[number] = client(number).shares_for(server_->message_for(number));
+    for (const uint32_t number : without(lost)) {
+      if (pending_.contains(number)) server_->add_shares(number, pending_[number]);
+    }
+    return server_->end_shares();
+  }
+  void mask() {
+    for (const uint32_t number : server_->members()) {
+      client(number).take_shares(server_->message_for(number));
+      masked_[number] = updates_[number];
+      client(number).mask(&masked_[number]);
+    }
+  }
+  bool updates(const std::vector<uint32_t>& lost = {}) {
+    std::vector<uint32_t> survivors = without(lost);
+    std::erase_if(survivors, [&](uint32_t number) { return !masked_.contains(number); });
+    return server_->end_updates(survivors);
+  }
+  void open(const std::vector<uint32_t>& lost = {}) {
+    for (const uint32_t number : server_->members()) {
+      if (std::find(lost.begin(), lost.end(), number) == lost.end())
+        server_->add_opened(number, client(number).open(server_->message_for(number)));
+    }
+  }
+  // The sum as the server finds it, and as it should be.
+  ModularVector sum() const {
+    ModularVector sum = ModularVector::zero(kFields);
+    for (const uint32_t number : server_->members()) sum.add(masked_.at(number));
+    sum.subtract(server_->masks(kFields));
+    return sum;
+  }
+  ModularVector expected() const {
+    ModularVector sum = ModularVector::zero(kFields);
+    for (const uint32_t number : server_->members()) sum.add(updates_.at(number));
+    return sum;
+  }
+  void restart_server() {
+    const Bytes saved = server_->save();
+    server_ = std::make_unique<SecureServer>(session_, numbers_, 3);
+    server_->restore(saved);
+  }
+  void restart_clients(size_t min_clients = 3) {
+    std::map<uint32_t, SecureClient> restarted;
+    size_t i = 0;
+    for (const auto& [number, client] : clients_)
+      restarted.emplace(number, SecureClient(client.session(), number, *identities_[i++], min_clients));
+    clients_.swap(restarted);
+  }
+
+ private:
+  std::vector<uint32_t> without(const std::vector<uint32_t>& lost) const {
+    std::vector<uint32_t> left = numbers_;
+    std::erase_if(left, [&](uint32_t n) { return std::find(lost.begin(), lost.end(), n) != lost.end(); });
+    return left;
+  }
+
+  Digest session_;
+  std::vector<uint32_t> numbers_;
+  std::vector<std::unique_ptr<NamedIdentity>> identities_;
+  std::map<uint32_t, SecureClient> clients_;
+  std::map<uint32_t, ModularVector> updates_, masked_;
+  std::map<uint32_t, Bytes> pending_;
+  std::unique_ptr<SecureServer> server_;
+};
+
+void expect_opens(Round* round, size_t survivors) {
+  ASSERT_TRUE(round->server().can_open());
+  EXPECT_EQ(round->server().members().size(), survivors);
+  EXPECT_EQ(round->sum(), round->expected());
+}
+
+TEST(ProtocolTest, TheSumOfAllClients) {
+  for (const size_t clients : {3, 10, 64, 65, 80, 150}) {
+    Round round(clients);
+    ASSERT_TRUE(round.keys() && round.shares());
+    round.mask();
+    ASSERT_TRUE(round.updates());
+    round.open();
+    expect_opens(&round, clients);
+  }
+}
+
+// Three of ten in each phase in turn, and one of them in every phase.
+TEST(ProtocolTest, DropOutsInEveryPhase) {
+  const std::vector<uint32_t> lost = {11, 14, 19};
+  for (int phase = 0; phase < 4; ++phase) {
+    Round round(10);
+    const auto in = [&](int p) { return phase == p ? lost : std::vector<uint32_t>(); };
+    ASSERT_TRUE(round.keys(in(0)));
+    ASSERT_TRUE(round.shares(in(1)));
+    round.mask();
+    ASSERT_TRUE(round.updates(in(2)));
+    round.open(in(3));
+    expect_opens(&round, phase < 3 ? 7 : 10);
+  }
+  Round round(12);
+  ASSERT_TRUE(round.keys({11}) && round.shares({14}));
+  round.mask();
+  ASSERT_TRUE(round.updates({19}));
+  round.open({10});
+  expect_opens(&round, 9);
+}
+
+TEST(ProtocolTest, DropOutsInALargeRound) {
+  Round round(150);
+  std::vector<uint32_t> lost;
+  for (uint32_t number = 10; number < 160; number += 10) lost.push_back(number);
+  ASSERT_TRUE(round.keys() && round.shares());
+  round.mask();
+  ASSERT_TRUE(round.updates(lost));
+  round.open();
+  expect_opens(&round, 135);
+}
+
+TEST(ProtocolTest, BelowTheThresholdNothingIsOpened) {
+  const std::vector<uint32_t> four = {10, 11, 12, 13};  // of ten: six are left, seven are needed
+  Round shares(10);
+  ASSERT_TRUE(shares.keys());
+  EXPECT_FALSE(shares.shares(four));
+  Round updates(10);
+  ASSERT_TRUE(updates.keys() && updates.shares());
+  updates.mask();
+  EXPECT_FALSE(updates.updates(four));
+  EXPECT_EQ(updates.server().phase(), SecureServer::Phase::kUpdates);
+  Round opening(10);
+  ASSERT_TRUE(opening.keys() && opening.shares());
+  opening.mask();
+  ASSERT_TRUE(opening.updates());
+  opening.open(four);
+  EXPECT_FALSE(opening.server().can_open());
+  EXPECT_THAT(error_text([&] { opening.sum(); }), HasSubstr("do not fit"));
+  Round few(2, 3);
+  EXPECT_FALSE(few.keys());
+}
+
+TEST(ProtocolTest, ServerAndClientsRestartInEveryPhase) {
+  Round round(10);
+  round.restart_clients();
+  ASSERT_TRUE(round.keys({12}));
+  round.restart_server();
+  round.restart_clients();
+  ASSERT_TRUE(round.shares({13}));
+  round.restart_server();
+  round.restart_clients();
+  round.mask();
+  round.restart_clients();
+  ASSERT_TRUE(round.updates({14}));
+  round.restart_server();
+  round.open();
+  round.restart_server();  // forgets the answers, and asks again
+  round.restart_clients();
+  round.open();
+  expect_opens(&round, 7);
+}
+
+// A server that is not honest.
+TEST(HostileServerTest, AsksForASecondOpening) {
+  Round round(10);
+  ASSERT_TRUE(round.keys() && round.shares());
+  round.mask();
+  SecureClient& client = round.client(10);
+  const std::vector<uint32_t> first = {10, 11, 12, 13, 14, 15, 16, 17, 18};
+  const std::vector<uint32_t> second = {10, 11, 12, 13, 14, 15, 16, 17, 19};
+  const Bytes answer = client.open(write_numbers(first));
+  EXPECT_EQ(client.open(write_numbers(first)), answer);
+  const auto ask = [&](SecureClient& asked) {
+    return error_text([&] { asked.open(write_numbers(second)); });
+  };
+  EXPECT_THAT(ask(client), HasSubstr("second, different list of survivors for the same sum: refused"));
+  // Also after a restart.
+  SecureClient again(client.session(), 10, round.identity(0), 3);
+  EXPECT_THAT(ask(again), HasSubstr("second, different list of survivors"));
+  EXPECT_EQ(again.open(write_numbers(first)), answer);
+}
+
+// Of 18 it got the share of the mask of its own, of 19 that of the mask key: never both of one.
+TEST(HostileServerTest, GetsOneSecretOfEachPeer) {
+  Round round(10);
+  ASSERT_TRUE(round.keys() && round.shares());
+  round.mask();
+  const OpenedShares answer =
+      read_opened(round.client(10).open(write_numbers({10, 11, 12, 13, 14, 15, 16, 17, 18})));
+  EXPECT_EQ(answer.size(), 10u);
+  EXPECT_THAT(error_text([&] {
+                round.client(10).open(write_numbers({10, 11, 12, 13, 14, 15, 16, 17, 18, 19}));
+              }),
+              HasSubstr("refused"));
+  const auto twice = [&](const std::vector<uint32_t>& numbers) {
+    return error_text([&] { round.client(11).open(write_numbers(numbers)); });
+  };
+  EXPECT_THAT(twice({10, 11, 12, 13, 14, 15, 16, 17, 17}),
+              HasSubstr("found client 17, expected 18 or above"));
+  EXPECT_THAT(twice({10, 12, 13, 14, 15, 16, 17, 18}), HasSubstr("this client 11 not among them"));
+  EXPECT_THAT(twice({10, 11, 12, 13, 14, 15, 16, 99}), HasSubstr("not among the members"));
+  EXPECT_THAT(twice({10, 11, 12, 13, 14, 15}), HasSubstr("found 6 of this client's neighbours"));
+  EXPECT_THAT(twice({11}), HasSubstr("found 1, expected at least 3"));
+}
+
+TEST(HostileServerTest, ReplaysAListOfKeys) {
+  Round earlier(10, 3, "another federation");
+  ASSERT_TRUE(earlier.keys());
+  Round round(10);
+  ASSERT_TRUE(round.keys());
+  const auto send = [&](const KeyList& list) {
+    return error_text([&] { round.client(10).shares_for(write_key_list(list)); });
+  };
+  KeyList mixed = read_key_list(round.server().message_for(10));
+  KeyList replayed = read_key_list(earlier.server().message_for(10));
+  EXPECT_THAT(send(replayed), HasSubstr("the signature does not fit"));
+  const RoundKeys own = mixed.keys.at(12);
+  mixed.keys[12] = replayed.keys.at(12);
+  EXPECT_THAT(send(mixed), HasSubstr("client 12: the signature does not fit: refused"));
+  mixed.keys[12] = own;
+  EXPECT_EQ(send(mixed), "");
+  // A second list, with one member less.
+  mixed.keys.erase(19);
+  mixed.members.pop_back();
+  EXPECT_THAT(send(mixed), HasSubstr("a second, different list of keys for the same sum: refused"));
+  // Shares that it has not seen the keys of.
+  EXPECT_THAT(error_text([&] {
+                round.client(10).take_shares(write_sealed({{55, Bytes(80)}}));
+              }),
+              HasSubstr("some of client 55, which is no neighbour"));
+}
+
+TEST(HostileServerTest, PutsItsOwnKeysIn) {
+  Round round(10);
+  ASSERT_TRUE(round.keys());
+  const KeyList list = read_key_list(round.server().message_for(10));
+  const auto text = [&](const auto& change) {
+    KeyList changed = list;
+    change(&changed);
+    return error_text([&] { round.client(10).shares_for(write_key_list(changed)); });
+  };
+  const PublicKey servers = public_key(random_secret());
+  EXPECT_THAT(text([&](KeyList* l) { l->keys[15].mask = servers; }), HasSubstr("client 15: the signature"));
+  EXPECT_THAT(text([&](KeyList* l) { l->keys[15].channel = servers; }),
+              HasSubstr("client 15: the signature"));
+  // One client of its own under two numbers.
+  EXPECT_THAT(text([&](KeyList* l) {
+                l->keys[15].certificate = l->keys[14].certificate;
+                l->keys[15].signature = round.identity(4).sign(signed_text(round.session(), l->keys[15]));
+              }),
+              HasSubstr("found 'client-14' twice"));
+  EXPECT_THAT(text([&](KeyList* l) { l->keys.erase(15); }),
+              HasSubstr("found keys of 9 clients, expected 10"));
+  EXPECT_THAT(text([&](KeyList* l) {
+                l->members.erase(l->members.begin());
+                l->keys.erase(10);
+              }),
+              HasSubstr("found this client 10 not among its members"));
+  EXPECT_THAT(text([&](KeyList* l) {
+                l->members = {10, 11};
+                l->keys = {{10, l->keys[10]}, {11, l->keys[11]}};
+              }),
+              HasSubstr("found 2 clients, expected at least 3"));
+  EXPECT_EQ(text([](KeyList*) {}), "");
+}
+
+TEST(HostileServerTest, ChangesOrWithholdsShares) {
+  Round round(10);
+  ASSERT_TRUE(round.keys() && round.shares());
+  const SealedShares shares = read_sealed(round.server().message_for(10));
+  const auto text = [&](const auto& change) {
+    SealedShares changed = shares;
+    change(&changed);
+    return error_text([&] { round.client(10).take_shares(write_sealed(changed)); });
+  };
+  EXPECT_THAT(text([](SealedShares* s) { (*s)[12][0] ^= 1; }),
+              HasSubstr("those of client 12 cannot be opened"));
+  EXPECT_THAT(text([](SealedShares* s) { std::swap((*s)[12], (*s)[13]); }), HasSubstr("cannot be opened"));
+  EXPECT_THAT(text([](SealedShares* s) {
+                for (uint32_t number = 12; number < 16; ++number) s->erase(number);
+              }),
+              HasSubstr("found those of 6 clients, expected at least 7"));
+  EXPECT_EQ(text([](SealedShares*) {}), "");
+  EXPECT_THAT(text([](SealedShares* s) { s->erase(12); }), HasSubstr("a second, different set of shares"));
+}
+
+// A client that lies is found out where it can be.
+TEST(HostileClientTest, WrongSharesOpenNothing) {
+  Round round(10);
+  ASSERT_TRUE(round.keys() && round.shares());
+  round.mask();
+  ASSERT_TRUE(round.updates());
+  OpenedShares wrong = read_opened(round.client(10).open(round.server().message_for(10)));
+  wrong[13][5] ^= 1;
+  EXPECT_TRUE(round.server().add_opened(10, write_opened(wrong)));
+  EXPECT_FALSE(round.server().add_opened(10, write_opened(wrong)));  // once
+  wrong.erase(13);
+  EXPECT_THAT(error_text([&] { round.server().add_opened(11, write_opened(wrong)); }),
+              HasSubstr("found those of 9 clients, expected one of each of 10"));
+  round.open({10});
+  EXPECT_THAT(error_text([&] { round.sum(); }), HasSubstr("the shares of client 13's secret do not fit"));
+  EXPECT_THAT(error_text([&] { round.server().add_keys(11, round.client(12).keys()); }),
+              HasSubstr("found those of client 12, expected 11"));
+}
+
+TEST(NeighboursTest, LargeRoundsAreRingsOfTheSession) {
+  std::vector<uint32_t> members(200);
+  std::iota(members.begin(), members.end(), 0u);
+  const Neighbours some(session_of("f", 1, 0, ""), members);
+  const Neighbours others(session_of("f", 2, 0, ""), members);
+  size_t same = 0;
+  for (const uint32_t member : members) {
+    const std::vector<uint32_t> holders = some.holders(member);
+    EXPECT_EQ(holders.size(), 65u);
+    EXPECT_TRUE(std::binary_search(holders.begin(), holders.end(), member));
+    for (const uint32_t holder : holders) {
+      const std::vector<uint32_t> back = some.holders(holder);
+      EXPECT_TRUE(std::binary_search(back.begin(), back.end(), member));
+    }
+    same += holders == others.holders(member) ? 1 : 0;
+  }
+  EXPECT_EQ(same, 0u);
+  EXPECT_EQ(threshold_of(10), 7u);
+  EXPECT_EQ(threshold_of(65), 44u);
+  EXPECT_EQ(threshold_of(3), 3u);
+}
+
+// Whatever bytes come, a reader gives an error or a value, and nothing else.
+TEST(MessagesTest, CutOrChangedAnywhere) {
+  Round round(4);
+  ASSERT_TRUE(round.keys() && round.shares());
+  const Bytes keys = round.client(10).keys();
+  for (size_t size = 0; size < keys.size(); ++size)
+    EXPECT_NE(error_text([&] { read_keys(std::span(keys).first(size)); }), "") << size;
+  Bytes more = keys;
+  more.push_back(0);
+  EXPECT_THAT(error_text([&] { read_keys(more); }), HasSubstr("1 bytes past the end"));
+  EXPECT_THAT(error_text([&] { read_numbers(Bytes{255, 255, 255, 255}); }), HasSubstr("entries"));
+  EXPECT_THAT(error_text([&] { read_numbers(Bytes{1, 0, 0, 0, 0, 0, 0, 1}); }), HasSubstr("expected less"));
+}
+
+}  // namespace
+}  // namespace bitfed
