@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bitfed/cuda/cohort_network.h"
+#include "bitfed/cuda/first_convolution.h"
 #include "bitfed/nn/layers/activation_layer.h"
 
 // How a network's records become launches; a part of cohort_network.cc.
@@ -290,8 +291,14 @@ class CohortNetwork::Builder {
       if (signs) rotated_forward(this_->cohort_, r, this_->stream_);
       real_convolution_forward(this_->cohort_, c, this_->stream_);
     });
-    backward([this_ = &n_, c, r, signs, in, out, adds] {
-      real_convolution_weights(this_->cohort_, c, out.gradient, this_->stream_);
+    float* sums =
+        is_first_convolution(c) ? n_.allocate_array<float>(first_convolution_floats(cohort_, c)) : nullptr;
+    backward([this_ = &n_, c, r, signs, in, out, adds, sums] {
+      if (sums != nullptr) {
+        first_convolution_weights(this_->cohort_, c, out.gradient, sums, this_->stream_);
+      } else {
+        real_convolution_weights(this_->cohort_, c, out.gradient, this_->stream_);
+      }
       if (in.gradient != nullptr)
         real_convolution_input(this_->cohort_, c, out.gradient, adds, in.gradient, this_->stream_);
       if (signs) rotated_backward(this_->cohort_, r, this_->stream_);

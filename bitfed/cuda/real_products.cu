@@ -202,7 +202,7 @@ __global__ void __launch_bounds__(256) multiply_tiles(Cohort cohort, Product p) 
   }
 }
 
-// The weights of a first layer are few and their sums long: a thread has one sum. A block has all rows, up to
+// Where weights are few (kernels of 1 x 1) and their sums long, a thread has one sum. A block has all rows, up to
 // 32, of eight columns, so that every gradient is read once; it stages 128 pixels at a time.
 constexpr unsigned kChainColumns = 8;
 constexpr unsigned kChainRows = 32;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "bitfed/bits/kernels.h"
 #include "bitfed/nn/binary/binary_convolution.h"
 #include "tests/nn/plain_layers.h"
@@ -117,6 +119,52 @@ TEST(ConvolutionTest, EveryKernelAgreesWithPlainLoopsOnEveryInstructionSet) {
   for (const Kernels* table : supported_kernels()) {
     force_kernels(table->name);
     for (const Case& c : kernel_cases()) expect_plain(c);
+  }
+  force_kernels(before);
+}
+
+// Of a first layer's weights: a chain of fused multiply-adds per image, then the images' sums in sequence. A
+// device must keep this order to have the same bits.
+TEST(ConvolutionTest, AFirstLayerSumsImageByImageOnEveryInstructionSet) {
+  const std::string before = kernels().name;
+  constexpr int kHeight = 7;
+  constexpr int kWidth = 6;
+  constexpr size_t kImages = 5;
+  constexpr size_t kOut = 48;
+  for (const size_t in : {1u, 3u}) {
+    const ImageShape shape{kHeight, kWidth, in, 1};
+    Images input(kImages, shape);
+    fill(shape, 4, &input);
+    for (const Kernels* table : supported_kernels()) {
+      force_kernels(table->name);
+      SCOPED_TRACE(table->name);
+      Convolution layer(kImages, shape, kOut, "layer");
+      layer.initialise(RandomStream({3, "layer"}));
+      layer.forward(input, kImages, Pass::kTraining);
+      fill(layer.output().shape(), 5, &layer.output_gradient());
+      const Images& gradient = layer.output_gradient();
+      layer.backward(input, kImages, nullptr);
+      for (size_t weight = 0; weight < 9 * in * kOut; ++weight) {
+        const size_t row = weight / kOut;
+        const int dy = static_cast<int>(row / in / 3) - 1;
+        const int dx = static_cast<int>(row / in % 3) - 1;
+        float total = 0;
+        for (size_t image = 0; image < kImages; ++image) {
+          float sum = 0;
+          for (int pixel = 0; pixel < kHeight * kWidth; ++pixel) {
+            const int y = pixel / kWidth + dy;
+            const int x = pixel % kWidth + dx;
+            const bool inside = y >= 0 && y < kHeight && x >= 0 && x < kWidth;
+            const float value =
+                inside ? input.row(image, static_cast<size_t>(y))[static_cast<size_t>(x) * in + row % in] : 0;
+            const float of_output = gradient.row(image, 0)[static_cast<size_t>(pixel) * kOut + weight % kOut];
+            sum = std::fma(value, of_output, sum);
+          }
+          total = image == 0 ? sum : total + sum;
+        }
+        ASSERT_EQ(layer.weight_gradient().row(row)[weight % kOut], total) << weight;
+      }
+    }
   }
   force_kernels(before);
 }

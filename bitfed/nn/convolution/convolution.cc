@@ -55,19 +55,28 @@ size_t Convolution::chunk_images() const {
   return std::max<size_t>(1, kChunkFloats / output_.shape().image_floats());
 }
 
+// The sum over pixels is one chain. A first layer has few weights and many pixels: there each image has a
+// chain of its own, so that a device with many threads can work on all images at once, and the images' sums
+// are added in sequence.
 void Convolution::backward_to_weights(const Images& input, size_t images) {
   const size_t channels = output_.shape().channels;
   const size_t pixels = output_.shape().pixels();
-  for (size_t first = 0; first < images; first += chunk_images()) {
-    const size_t count = std::min(chunk_images(), images - first);
+  Matrix& gradient = weights_.gradient;
+  const bool by_image = input_.channels % kLanes != 0;
+  const size_t chunk = by_image ? 1 : chunk_images();
+  Floats of_image(by_image ? gradient.values.size() : 0);
+  for (size_t first = 0; first < images; first += chunk) {
+    const size_t count = std::min(chunk, images - first);
+    const bool apart = by_image && first > 0;
     for_each_panel(channels, [&](const Panel& panel) {
       const float* columns = copy_panel(output_gradient().data() + first * pixels * channels, count * pixels,
                                         channels, panel, panel_.data());
+      float* to = (apart ? of_image.data() : gradient.row(0)) + panel.first;
       neural_kernels().multiply_gathered({input.data() + first * input_.image_floats(), inputs_.data(),
-                                          pixels_.data(), first > 0, count, input_.image_floats(), columns,
-                                          weights_.gradient.row(0) + panel.first, channels,
-                                          weights_.gradient.rows, panel.width, pixels});
+                                          pixels_.data(), first > 0 && !apart, count, input_.image_floats(),
+                                          columns, to, channels, gradient.rows, panel.width, pixels});
     });
+    if (apart) neural_kernels().add(gradient.row(0), of_image.data(), of_image.size(), gradient.row(0));
   }
 }
 
