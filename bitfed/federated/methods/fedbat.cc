@@ -123,6 +123,7 @@ NetworkTraining training_of(const MethodContext& context) {
   NetworkTraining training = real_network_training(context);
   training.key = "fedbat";
   training.train = [](const LocalContext& local) { return std::make_unique<BinarisedTraining>(local); };
+  training.plain_steps = true;
   return training;
 }
 
