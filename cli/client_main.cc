@@ -6,13 +6,14 @@
 #include <exception>
 
 #include "bitfed/base/error.h"
+#include "bitfed/rpc/device/own_samples.h"
 #include "cli/commands.h"
 
 int main(int argc, char** argv) {
   try {
     CLI::App app("Take part in a federation with the data of this device.", "bitfed-client");
     app.set_version_flag("--version", BITFED_VERSION);
-    bitfed::cli::add_join_options(app);
+    bitfed::cli::add_join_options(app, {});
     try {
       app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

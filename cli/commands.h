@@ -2,6 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
+namespace bitfed {
+struct ImageReaders;
+}
+
 namespace bitfed::cli {
 
 // One file per subcommand; each adds itself with its options, help text and callback. A callback throws
@@ -17,7 +21,8 @@ void add_predict(CLI::App& app);
 void add_export(CLI::App& app);
 void add_serve(CLI::App& app);
 void add_join(CLI::App& app);
-void add_join_options(CLI::App& app);  // of join itself, and of bitfed-client
+// The options of join itself, and of bitfed-client, which has no readers of images.
+void add_join_options(CLI::App& app, const ImageReaders& readers);
 void add_certs(CLI::App& app);
 void add_admin(CLI::App& app);
 void add_forget(CLI::App& app);

@@ -44,7 +44,33 @@ def parallel_machine(options, X, y):
     return lambda: machine.fit(X, y, epochs=1, incremental=True), lambda X: machine.predict(X.astype(np.uint32))
 
 
-LIBRARIES = {"bitfed": bitfed_machine, "tmu": tmu_machine, "pyTsetlinMachineParallel": parallel_machine}
+def torch_machine(options, X, y):
+    import torch
+    import torchtsetlin
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    machine = torchtsetlin.ConvTsetlinMachine(int(y.max()) + 1, options.clauses, options.T, options.s,
+                                              patch_size=options.patch, weighted=True)
+    X, y = torch.from_numpy(X), torch.from_numpy(y.astype(np.int64))
+
+    def train():
+        machine.train()
+        order = torch.randperm(len(X))
+        for first in range(0, len(X), options.batch):
+            batch = order[first:first + options.batch]
+            machine.update(X[batch], y[batch])
+
+    def predict(X):
+        machine.eval()
+        parts = [machine(torch.from_numpy(X[first:first + 100])).argmax(1) for first in range(0, len(X), 100)]
+        return torch.cat(parts).numpy()
+
+    return train, predict
+
+
+LIBRARIES = {"bitfed": bitfed_machine, "tmu": tmu_machine, "pyTsetlinMachineParallel": parallel_machine,
+             "torchtsetlin": torch_machine}
 
 
 def measure(name, options):
@@ -76,6 +102,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--samples", type=int, default=5000)
     parser.add_argument("--tests", type=int, default=2000)
+    parser.add_argument("--batch", type=int, default=10, help="of torchtsetlin, whose steps are of batches")
     parser.add_argument("--update", default="one-vs-one-random", help="of bitfed; the others draw one other class too")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()

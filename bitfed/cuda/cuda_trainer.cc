@@ -138,6 +138,7 @@ class CudaTrainer : public Trainer {
 Trainers make_trainers(size_t cohort) {
   Trainers trainers;
   trainers.cohort = cohort;
+  trainers.plain = true;
   trainers.make = [pool = std::make_shared<NetworkPool>()](const TrainedNetwork& network, size_t clients,
                                                            size_t batch) -> std::unique_ptr<Trainer> {
     try {

@@ -33,8 +33,12 @@ constexpr MethodEntry kMethods[] = {
      make_fedbat_client, make_fedbat},
     {"fedmud", "iterative: real-valued networks whose updates are sent as small factors (FedMUD, ICML 2025)",
      make_fedmud_client, make_fedmud},
-    {"fedavg", "iterative: mean of real-valued convolutional networks (FedAvg, AISTATS 2017)",
+    {"fedavg", "iterative: mean of real-valued networks, or of perceptrons for tables (FedAvg, AISTATS 2017)",
      make_fedavg_client, make_fedavg},
+    {"fedprox", "iterative: FedAvg whose clients stay near the server's model (FedProx, MLSys 2020)",
+     make_fedprox_client, make_fedprox},
+    {"scaffold", "iterative: FedAvg with clients' drift corrected by control variates (SCAFFOLD, ICML 2020)",
+     make_scaffold_client, make_scaffold},
 };
 
 // The list without servers' halves, made by the compiler: a program that uses only this one does not contain

@@ -4,7 +4,7 @@
 
 namespace bitfed {
 
-MlpShape read_mlp(const Config& recipe, const Dataset& prototype) {
+MlpShape read_mlp(const Config& recipe, const Dataset& prototype, bool binary) {
   const Config model = recipe.section("model");
   const std::vector<std::string> names = {"mlp"};
   model.choice("name", names[0], names);
@@ -18,7 +18,7 @@ MlpShape read_mlp(const Config& recipe, const Dataset& prototype) {
     shape.widths.push_back(static_cast<uint32_t>(width));
   shape.widths.push_back(static_cast<uint32_t>(prototype.class_count()));
   const std::vector<std::string> precisions = {"binary", "full"};
-  shape.binary = model.choice("precision", precisions[0], precisions) == precisions[0];
+  shape.binary = model.choice("precision", precisions[binary ? 0 : 1], precisions) == precisions[0];
   return shape;
 }
 

@@ -27,7 +27,7 @@ _HOMES = {
     "partition": "data",
     "recipes": "recipe",
 }
-_MODULES = {"data", "federation", "flower", "methods", "models", "perceptron", "reports", "tsetlin"}
+_MODULES = {"data", "federation", "flower", "methods", "models", "perceptron", "reports", "tables", "tsetlin"}
 
 __all__ = sorted(["Failure", "InputError", "__version__", "instruction_set", *_HOMES])
 

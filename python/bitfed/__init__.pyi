@@ -1,5 +1,5 @@
 from . import data as data, federation as federation, flower as flower, methods as methods, models as models
-from . import perceptron as perceptron, reports as reports, tsetlin as tsetlin
+from . import perceptron as perceptron, reports as reports, tables as tables, tsetlin as tsetlin
 from ._core import Failure as Failure, InputError as InputError, instruction_set as instruction_set
 from .data import Partition as Partition, datasets as datasets, load_data as load_data, partition as partition
 from .federation import Federation as Federation, Result as Result, run as run

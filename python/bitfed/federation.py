@@ -9,13 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from . import _core
-from .data import read_parts
+from .data import Parts, read_parts
 from .methods import Method
 from .models import Model, load
 from .progress import Progress
-from .recipe import read_recipe, toml_value
+from .recipe import is_source, read_recipe, toml_value
 from .reports import Report
+from .tables import is_parquet, is_table, read_table
 
 
 @dataclass
@@ -83,6 +86,10 @@ class Result:
         return self.report()._repr_html_()
 
 
+def _data_keys(overrides: Mapping[str, Any]) -> dict[str, Any]:
+    return {key.removeprefix("data."): value for key, value in overrides.items() if key.startswith("data.")}
+
+
 class Federation:
     """A recipe with its data, read and checked. `data`: see `run`."""
 
@@ -98,10 +105,19 @@ class Federation:
         data_dir: str | Path = "",
     ):
         read = read_recipe(recipe)
-        parts = read_parts(data, classes) if data is not None else None
+        keys = read.data() | _data_keys(set or {})
+        if data is None and is_parquet(keys.get("file")):
+            data = _core.find_data_file(keys["file"], str(data_dir))
+        if is_table(data):
+            table = read_table(data, keys)
+            parts = Parts(table, None, np.asarray(table.class_names))
+        else:
+            parts = read_parts(data, classes) if data is not None else None
         if parts is not None:
             read = read.without_sources()
         overrides = dict(set or {}) | ({} if seed is None else {"seed": seed})
+        if parts is not None:
+            overrides = {key: value for key, value in overrides.items() if not is_source(key)}
         self.method = method() if isinstance(method, type) else method
         self.classes = parts.classes if parts is not None else None
         self._core = _core.Federation(
@@ -168,8 +184,9 @@ def run(
 
     recipe     a file, a dictionary, TOML text, or the name of a recipe of the package (`bitfed.recipes()`)
     data       arrays instead of the recipe's data: (X, y), (X, y, person), (X_train, y_train, X_test, y_test) or
-               {"train": (X, y, person), "test": (X, y, person)}. Without test samples data.split and
-               data.test_fraction say which samples are for testing
+               {"train": (X, y, person), "test": (X, y, person)}. Or a table: a data frame, or a Parquet file, which
+               the recipe's data.file may be, too; data.label, person and ignore name its columns. Without test
+               samples data.split and data.test_fraction say which samples are for testing
     classes    of the arrays, if y does not show each of them
     out        the run's folder; None: a temporary one that lives as long as the result
     set        values that replace the recipe's: {"model.clauses": 300}

@@ -8,6 +8,7 @@ import numpy as np
 
 from . import _core
 from .data import as_bits, as_samples
+from .tables import by_name
 
 
 class Rules(list):
@@ -79,8 +80,8 @@ class Model:
         return self._core.state()
 
     def scores(self, X: Any, threads: int = 0) -> np.ndarray:
-        """Scores [sample, class]."""
-        return self._core.scores(as_bits(X) if self._bits else as_samples(X), threads)
+        """Scores [sample, class]. The columns of a data frame are found by name."""
+        return self._core.scores(as_bits(X) if self._bits else as_samples(by_name(X, self._core.columns)), threads)
 
     def predict(self, X: Any, threads: int = 0) -> np.ndarray:
         """The class with the largest score of each sample."""

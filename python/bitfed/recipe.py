@@ -10,12 +10,18 @@ from typing import Any
 FOLDER = Path(__file__).parent / "recipes"
 
 # Keys of [data] that say where samples come from: arrays take their place.
-_SOURCES = ("name", "file", "label", "person", "ignore")
+_SOURCES = ("name", "file", "folder", "format", "label", "labels", "person", "ignore", "image", "label_bytes", "size",
+            "channels", "class_names", "test_file", "test_labels", "test_person")
 
 
 def recipes() -> list[str]:
     """The names of the recipes that come with the package; `bitfed.run` takes them."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def is_source(key: str) -> bool:
+    """Whether a key such as "data.file" says where samples come from."""
+    return key.startswith("data.") and key.removeprefix("data.") in _SOURCES
 
 
 def toml_value(value: Any) -> str:
@@ -53,6 +59,14 @@ class Recipe:
     text: str
     source: str  # for errors
     default_name: str = "run"
+
+    def data(self) -> dict[str, Any]:
+        """The [data] table; empty for text that is no recipe, which the library will say."""
+        try:
+            data = tomllib.loads(self.text).get("data", {})
+        except tomllib.TOMLDecodeError:
+            return {}
+        return data if isinstance(data, dict) else {}
 
     def without_sources(self) -> "Recipe":
         """The recipe for arrays. It is written anew only if it says where its data comes from."""

@@ -7,6 +7,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/data/catalog/catalog.h"
 #include "bitfed/data/dataset.h"
+#include "bitfed/data/formats/csv.h"
 #include "bitfed/data/partition/partition.h"
 #include "bitfed/report/charts/partition_picture.h"
 #include "python/src/arrays.h"
@@ -41,6 +42,16 @@ Dataset dataset_of(const std::string& name, const Array& array, const Labels& la
     dataset.values.assign(view.samples.values, view.samples.values + values);
   dataset.labels.assign(labels.data(), labels.data() + labels.shape(0));
   dataset.class_names = class_names;
+  return dataset;
+}
+
+// CSV text by the rules of the program, which are those of a recipe's data.file.
+Dataset parse_table(const nb::bytes& text, const std::string& name, const std::string& label,
+                    const std::string& person, const std::vector<std::string>& ignore) {
+  Dataset dataset;
+  run_interruptibly([&](const Stop&) {
+    dataset = parse_csv({text.c_str(), text.size()}, name, {label, person, ignore});
+  });
   return dataset;
 }
 
@@ -102,7 +113,16 @@ void add_data(nb::module_& module) {
           },
           nb::arg("name"), nb::arg("X"), nb::arg("y"), nb::arg("class_names"), nb::arg("columns"),
           nb::arg("groups").none(), nb::arg("group_names"))
-      .def("__len__", &Dataset::size);
+      .def("__len__", &Dataset::size)
+      .def_ro("class_names", &Dataset::class_names);
+  module.def("parse_table", parse_table, nb::arg("text"), nb::arg("name"), nb::arg("label"),
+             nb::arg("person"), nb::arg("ignore"));
+  module.def(
+      "find_data_file",
+      [](const std::string& file, const std::string& data_dir) {
+        return find_data_file(file, "data.file", data_dir).string();
+      },
+      nb::arg("file"), nb::arg("data_dir"));
   module.def("load_arrays", load_arrays, nb::arg("name"), nb::arg("data_dir") = "");
   module.def("datasets", names_of_datasets);
   module.def("partition", partition, nb::arg("spec"), nb::arg("y"), nb::arg("class_names"),

@@ -69,7 +69,7 @@ DataSplit split_of(const Config& data, Dataset* train, Dataset* test, uint64_t s
                                     : split_table(*train, read_split(data, {}), seed);
   *train = {};
   add_pixel_statistics(data, &split);
-  return split;
+  return with_notes(std::move(split));
 }
 
 struct Source {
@@ -97,7 +97,10 @@ class Server {
       : experiment_(std::move(experiment)), half_(experiment_->method->make_server()) {}
 
   ServerHalf& half() { return *half_; }
-  NamedModel model() const { return {half_->model(), experiment_->name, experiment_->train.class_names}; }
+  NamedModel model() const {
+    const Dataset& train = experiment_->train;
+    return {half_->model(), experiment_->name, train.class_names, "", {train.columns}};
+  }
 
  private:
   std::shared_ptr<const Experiment> experiment_;

@@ -61,7 +61,7 @@ std::vector<Rule> rules_of(const NamedModel& named, size_t per_class, size_t lit
 }
 
 State file_state(const NamedModel& named) {
-  return model_file_state(*named.model, named.name, named.class_names, named.data);
+  return model_file_state(*named.model, named.name, named.class_names, named.data, named.notes);
 }
 
 NamedModel from_bytes(const nb::bytes& bytes) {
@@ -86,7 +86,11 @@ nb::tuple input_shape(const NamedModel& named) {
 }  // namespace
 
 NamedModel named(ModelFile file) {
-  return {std::move(file.model), std::move(file.name), std::move(file.class_names), std::move(file.data)};
+  return {std::move(file.model),
+          std::move(file.name),
+          std::move(file.class_names),
+          std::move(file.data),
+          {std::move(file.columns), std::move(file.trained_on)}};
 }
 
 std::vector<float> scores_of(const Model& model, const SampleView& view, unsigned threads) {
@@ -128,6 +132,9 @@ void add_models(nb::module_& module) {
            })
       .def_ro("name", &NamedModel::name)
       .def_ro("class_names", &NamedModel::class_names)
+      .def_prop_ro(
+          "columns", [](const NamedModel& self) { return self.notes.columns; },
+          "Of a table, in the order of the model's inputs; empty where the file names none.")
       .def_prop_ro(
           "sha256", [](const NamedModel& self) { return self.model->state().sha256(); },
           "The digest of the tensors: model_sha256 of a run's summary.")

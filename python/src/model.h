@@ -16,6 +16,7 @@ struct NamedModel {
   std::string name;
   std::vector<std::string> class_names;
   std::string data = {};
+  DataNotes notes = {};
 };
 
 NamedModel named(ModelFile file);

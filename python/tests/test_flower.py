@@ -50,7 +50,10 @@ def simulate(recipe, tmp_path, mode, clients):
 def with_clients(tiny, name, clients, tmp_path, *changes):
     """A tiny recipe with so many clients, for two rounds of its method."""
     text = (tiny / f"{name}.toml").read_text().replace("clients = 4", f"clients = {clients}")
-    text = text.replace('file = "table.csv"', f'file = "{tiny}/table.csv"')
+    header, *rows = (tiny / "table.csv").read_text().splitlines()
+    people = [f"p{clients * i // len(rows)}," + row.split(",", 1)[1] for i, row in enumerate(rows)]
+    (tmp_path / "people.csv").write_text("\n".join([header, *people]) + "\n")
+    text = text.replace('file = "table.csv"', f'file = "{tmp_path}/people.csv"')
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
@@ -60,8 +63,9 @@ def with_clients(tiny, name, clients, tmp_path, *changes):
 
 @pytest.mark.parametrize("name, clients, changes", [
     ("one-shot", 8, [("fedtm-bank", "fedtmos")]),
-    ("people", 4, [("rounds = 6", "rounds = 3")]),  # with a preparation round, and clients that keep their models
+    ("people", 8, [("rounds = 6", "rounds = 3")]),  # with a preparation round, and clients that keep their models
     ("network", 8, []),  # fedbnn, three clients per round, the round best in validation
+    ("network", 8, [("fedbnn", "scaffold")]),
 ])
 def test_a_simulation_gives_the_models_of_the_program(name, clients, changes, tiny, summary_of, tmp_path):
     recipe = with_clients(tiny, name, clients, tmp_path, *changes)

@@ -147,7 +147,8 @@ TEST(OwnData, FoldersThatAreRefused) {
   EXPECT_THAT(fault("folder = 'q'", folder.path()), HasSubstr("no file q"));
   EXPECT_THAT(fault("folder = 'p'\nfile = 'x.npz'", folder.path()), HasSubstr("found beside file"));
   write_file_atomically(folder / "t.parquet", std::string_view("PAR1"));
-  EXPECT_THAT(fault("file = 't.parquet'", folder.path()), HasSubstr("Parquet is not read"));
+  EXPECT_THAT(fault("file = 't.parquet'", folder.path()),
+              HasSubstr("found Parquet, which the Python package reads"));
 }
 
 TEST(OwnData, TinyImagenet) {

@@ -8,7 +8,8 @@ sets=(scalar)
 [ "$(uname -m)" = x86_64 ] && sets+=(avx2 avx512 amx)
 [ "$(uname -m)" = aarch64 ] && sets+=(neon)
 
-for recipe in one-shot fedtm table people network; do
+sed 's/name = "fedbnn"/name = "scaffold"/' network.toml >scaffold.toml
+for recipe in one-shot fedtm table people network scaffold; do
   expected=
   for isa in "${sets[@]}"; do
     for threads in 1 2; do

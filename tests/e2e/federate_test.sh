@@ -24,7 +24,9 @@ with open("eight.csv", "w") as file:
 PYTHON
 sed 's/table.csv/eight.csv/; s/clients_per_round = 3/clients_per_round = 5/' people.toml >fed-bin-mlp.toml
 
-for recipe in fedtmos fedtm fedbnn fed-bin-mlp; do
+sed 's/name = "fedbnn"/name = "scaffold"/' fedbnn.toml >scaffold.toml
+
+for recipe in fedtmos fedtm fedbnn scaffold fed-bin-mlp; do
   "$program" run $recipe.toml --quiet --json --out simulated-$recipe >simulated-$recipe.json
   unset port
   serve $recipe $recipe.toml --certs certs

@@ -206,4 +206,4 @@ refuse 'sample 1 has 2 values, expected 1' bad/rows.json
 refuse '100 bytes, expected a multiple of 3073' bad/odd.bin
 refuse 'labels: found .*, expected one for|images' letters-train-images-idx3-ubyte.gz --set labels=letters-test-labels-idx1-ubyte.gz
 refuse 'unknown key.*labels' letters-train-images-idx3-ubyte.gz --set labells=x --set labels=letters-train-labels-idx1-ubyte.gz
-refuse 'Parquet is not read' "$source_dir/README.md" --set format=parquet
+refuse 'found Parquet, which the Python package reads' "$source_dir/README.md" --set format=parquet

@@ -16,7 +16,7 @@ method_recipe() {
     *) echo "network.toml --set method.name=$1" ;;
   esac
 }
-all_methods="fedtmos fedtm-bank fedtm fed-bin-mlp fedbnn fedavg fedbat fedmud"
+all_methods="fedtmos fedtm-bank fedtm fed-bin-mlp fedbnn fedavg fedbat fedmud fedprox scaffold"
 
 # The line of ours in what a launcher printed.
 our_line() {

@@ -29,7 +29,8 @@ catch() {
 killed=0
 # Of the people's rounds many go by between two checkpoints.
 sed -i 's/^rounds = 6/rounds = 400/; s/^epochs = 3/epochs = 1/' people.toml
-for recipe in one-shot fedtm people network; do
+sed 's/name = "fedbnn"/name = "scaffold"/; s/^rounds = 2/rounds = 4/' network.toml >scaffold.toml
+for recipe in one-shot fedtm people network scaffold; do
   "${run[@]}" $recipe.toml --out $recipe >$recipe.json
   expected=$(field $recipe.json model_sha256)
   uploads=$(field $recipe.json total_upload_bytes)

@@ -35,6 +35,9 @@ federation table table
 federation fed-bin-mlp people
 federation fed-bin-mlp-real people model.precision=full
 federation fed-bin-mlp-bits people method.upload=bits
+federation fedavg-mlp people method.name=fedavg
+federation fedavg-mlp-sgd people method.name=fedavg client.optimizer=sgd
+federation fedavg-mlp-binary people method.name=fedavg model.precision=binary
 federation fedbnn-cnn4 network
 federation fedbnn-cnn4-static network model.deploy=static
 federation fedbnn-cnn4-plain network method.lambda=false method.beta=false client.augment=crop-flip
@@ -52,6 +55,12 @@ federation fedavg-resnet10-shortcuts network method.name=fedavg model.name=resne
 federation fedavg-cnn4-narrow network method.name=fedavg model.width=5
 federation fedavg-resnet10 network method.name=fedavg model.name=resnet10
 federation fedavg-resnet10-narrow network method.name=fedavg model.name=resnet10 model.width=5
+federation fedavg-adam network method.name=fedavg client.optimizer=adam
+federation fedbnn-adam network client.optimizer=adam
+federation fedprox-cnn4 network method.name=fedprox method.mu=0.1
+federation fedprox-resnet10 network method.name=fedprox model.name=resnet10 client.momentum=0.9
+federation scaffold-cnn4 network method.name=scaffold rounds=3
+federation scaffold-resnet10 network method.name=scaffold model.name=resnet10 federation.norm_bound=1
 federation fedbat-cnn4 network method.name=fedbat
 federation fedmud-cnn4 network method.name=fedmud
 federation fedmud-resnet10 network method.name=fedmud model.name=resnet10

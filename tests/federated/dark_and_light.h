@@ -26,7 +26,7 @@ inline Dataset some_images(size_t count) {
 }
 
 inline ClientContext context_of(uint64_t seed) {
-  return {RandomStream({seed, "client"}), {}, [](double) {}, [](uint64_t) {}, {}, {}};
+  return {RandomStream({seed, "client"}), {}, [](double) {}, [](uint64_t) {}, {}, [](const State&) {}};
 }
 
 }  // namespace bitfed

@@ -25,11 +25,11 @@ Dataset some_rows(size_t count) {
 }
 
 std::string recipe_of(const std::string& method, bool table) {
-  const bool network = method == "fedavg" || method == "fedbnn" || method == "fedbat" || method == "fedmud";
-  const std::string model = network                   ? "name = \"cnn4\"\nwidth = 16\n"
-                            : method == "fed-bin-mlp" ? "name = \"mlp\"\n"
-                            : table                   ? "name = \"tm\"\nclauses = 10\n"
-                                                      : "name = \"ctm\"\nclauses = 10\n";
+  const bool network = !method.starts_with("fedtm") && method != "fed-bin-mlp" && !table;
+  const std::string model = network                        ? "name = \"cnn4\"\nwidth = 16\n"
+                            : !method.starts_with("fedtm") ? "name = \"mlp\"\n"
+                            : table                        ? "name = \"tm\"\nclauses = 10\n"
+                                                           : "name = \"ctm\"\nclauses = 10\n";
   return "rounds = 1\n[model]\n" + model + "[method]\nname = \"" + method + "\"\n[client]\nepochs = 1\n";
 }
 
@@ -39,7 +39,7 @@ void for_every_method(const Run& run) {
   for (const MethodEntry& entry : methods()) {
     const std::string name(entry.name);
     if (name != "fed-bin-mlp") run(name, some_images(20));
-    if (name.starts_with("fedtm") || name == "fed-bin-mlp") run(name, some_rows(60));
+    if (name.starts_with("fedtm") || name == "fed-bin-mlp" || name == "fedavg") run(name, some_rows(60));
   }
 }
 

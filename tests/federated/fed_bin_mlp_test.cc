@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "bitfed/federated/mlp/column_ranges.h"
 #include "bitfed/federated/mlp/mlp_messages.h"
+#include "bitfed/nn/mlp/mlp_trainer.h"
 #include "tests/base/error_text.h"
 #include "tests/federated/hand_made.h"
 
@@ -336,6 +338,75 @@ TEST(FedBinMlpTest, RecipesThatMakeNoSense) {
               HasSubstr("real-valued weights cannot be sent as signs"));
   EXPECT_THAT(error_text([] { hand_made::method_of(kRecipe, hand_made::images(3, 3)); }),
               HasSubstr("mlp needs a table of numbers"));
+}
+
+constexpr const char* kFedAvg =
+    "[model]\nname = \"mlp\"\nhidden = [4]\n[method]\nname = \"fedavg\"\nscaling = \"extremes\"\n"
+    "[client]\nepochs = 2\nbatch = 8\n";
+
+// Two clients train from the server's parameters by themselves, step by step; the server takes the mean by
+// samples. Nothing is kept, and what was kept does not matter.
+TEST(FedAvgOfPerceptronsTest, TwoClientsStepByStep) {
+  for (const std::string keys : {"", "optimizer = \"sgd\"\nlearning_rate = 0.05\n"}) {
+    const bool is_sgd = !keys.empty();
+    const MlpShape shape{{2, 4, 2}, false};
+    const auto fedavg = hand_made::method_of(kFedAvg + keys, table(0));
+    const auto server = prepared_server(*fedavg);
+    const State broadcast = server->broadcast(1);
+    const ColumnScaling scaling = read_scaling(broadcast, 2);
+    std::vector<MlpParameters> expected;
+    for (const uint32_t client : {0u, 1u}) {
+      const Dataset data = table(client == 0 ? 20 : 10);
+      MlpTrainer trainer(shape, 8, {.rate = is_sgd ? 0.05 : 0.001},
+                         is_sgd ? MlpOptimizer::kDescent : MlpOptimizer::kAdam);
+      trainer.load(read_parameters(broadcast, shape));
+      std::vector<uint32_t> order(data.size());
+      std::iota(order.begin(), order.end(), 0u);
+      RandomStream random = RandomStream({client, "client"}).substream(0);
+      for (int epoch = 0; epoch < 2; ++epoch) {
+        random.shuffle(std::span(order));
+        for (size_t first = 0; first < order.size(); first += 8) {
+          std::vector<uint16_t> labels;
+          for (size_t i = first; i < std::min(first + 8, order.size()); ++i) {
+            scaling.apply(data.row(order[i]), trainer.input(i - first));
+            labels.push_back(data.labels[order[i]]);
+          }
+          trainer.step(labels);
+        }
+      }
+      expected.push_back(trainer.parameters());
+      ClientContext context{RandomStream({client, "client"}), {}, [](double) {}, [](uint64_t) {}, {}, {}};
+      context.kept.add_scalar<uint32_t>("junk", 7);
+      context.keep = [](const State& /*state*/) { FAIL() << "FedAvg keeps nothing"; };
+      const State upload = fedavg->make_client()->train(broadcast, data, context);
+      EXPECT_EQ(read_parameters(upload, shape), expected.back());
+      server->accept(client, upload);
+    }
+    server->finish_round(1);
+    const MlpParameters mean = read_parameters(server->broadcast(2), shape);
+    for (size_t i = 0; i < mean.weights.size(); ++i)
+      EXPECT_NEAR(mean.weights[i], (2 * expected[0].weights[i] + expected[1].weights[i]) / 3, 1e-6);
+    EXPECT_EQ(fedavg->make_client()->personal_model(State()), nullptr);
+  }
+}
+
+TEST(FedAvgOfPerceptronsTest, WhatItTakes) {
+  EXPECT_NO_THROW(hand_made::method_of("[method]\nname = \"fedavg\"\n", table(0)));  // a table: mlp
+  EXPECT_THAT(error_text([] {
+                hand_made::method_of(
+                    "[model]\nprecision = \"binary\"\n[method]\nname = \"fedavg\"\n"
+                    "[client]\noptimizer = \"sgd\"\n",
+                    table(0));
+              }),
+              HasSubstr("client.optimizer: found 'sgd', expected 'adam' for a binary perceptron"));
+  EXPECT_THAT(error_text([] {
+                hand_made::method_of("[model]\nname = \"cnn4\"\n[method]\nname = \"fedavg\"\n", table(0));
+              }),
+              HasSubstr("is a table, and cnn4 needs images"));
+  EXPECT_THAT(error_text([] {
+                hand_made::method_of("[model]\nname = \"mlp\"\n[method]\nname = \"scaffold\"\n", table(0));
+              }),
+              HasSubstr("mlp"));
 }
 
 }  // namespace

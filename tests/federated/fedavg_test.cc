@@ -3,44 +3,28 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <numeric>
 
-#include "bitfed/zoo/network/network_model.h"
-#include "bitfed/zoo/network/network_recipe.h"
 #include "tests/base/error_text.h"
-#include "tests/federated/dark_and_light.h"
 #include "tests/federated/hand_made.h"
+#include "tests/federated/plain_training.h"
 
 namespace bitfed {
 namespace {
 
 using ::testing::HasSubstr;
 
-constexpr const char* kRecipe =
-    "[model]\nname = \"cnn4\"\nwidth = 16\n[method]\nname = \"fedavg\"\n[client]\nepochs = 2\nbatch = 8\n"
-    "halve_from = 3\nhalve_every = 2\n";
-
-NetworkSpec spec() {
-  return read_network(Config::parse(kRecipe, "recipe.toml"), some_images(0), false);
-}
+const std::string kRecipe = plain_recipe("fedavg");
 
 NetworkParameters all_at(float value) {
-  Network network = make_network(spec(), 1, RandomStream({1, "x"}));
-  NetworkParameters parameters = parameters_of(network);
-  for (auto& numbers : parameters) std::fill(numbers.begin(), numbers.end(), value);
+  NetworkParameters parameters;
+  for (const ParameterShape& shape : plain_shapes()) parameters.emplace_back(shape.count(), value);
   return parameters;
-}
-
-NetworkParameters read(const State& state) {
-  Network network = make_network(spec(), 1, RandomStream({1, "x"}));
-  return read_parameters(shapes_of(network), state);
 }
 
 State upload_of(float value, uint32_t samples) {
   State state;
   state.add_scalar<uint32_t>("samples", samples);
-  Network network = make_network(spec(), 1, RandomStream({1, "x"}));
-  add_parameters(shapes_of(network), all_at(value), &state);
+  add_parameters(plain_shapes(), all_at(value), &state);
   return state;
 }
 
@@ -49,7 +33,7 @@ TEST(FedAvgTest, MeanBySamples) {
   server->accept(0, upload_of(1, 30));
   server->accept(1, upload_of(5, 10));
   server->finish_round(1);
-  EXPECT_EQ(read(server->broadcast(2)), all_at(2));
+  EXPECT_EQ(read_plain(server->broadcast(2)), all_at(2));
 }
 
 TEST(FedAvgTest, TheRateIsHalved) {
@@ -88,64 +72,46 @@ TEST(FedAvgTest, OneClientIsCentralisedTraining) {
   const State broadcast = server->broadcast(1);
   server->accept(0, decode(encode(method->make_client()->train(broadcast, data, context_of(4))), "upload"));
   server->finish_round(1);
-
-  Network network = make_network(spec(), 8, RandomStream({1, "any"}));
-  assign_parameters(read(broadcast), &network);
-  std::vector<uint32_t> order(20);
-  std::iota(order.begin(), order.end(), 0u);
-  RandomStream random = RandomStream({4, "client"}).substream(0);
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    random.shuffle(std::span(order));
-    for (size_t first = 0; first < 20; first += 8) {
-      std::vector<uint16_t> labels;
-      for (size_t i = first; i < std::min<size_t>(first + 8, 20); ++i) {
-        load_image(spec(), data.image(order[i]), i - first, &network);
-        labels.push_back(data.labels[order[i]]);
-      }
-      network.differentiate(labels);
-      network.descend({.rate = 0.1f});
-    }
-  }
-  EXPECT_EQ(read(server->broadcast(2)), parameters_of(network));
+  EXPECT_EQ(read_plain(server->broadcast(2)),
+            train_plainly(read_plain(broadcast), data, 4,
+                          [](Network* network) { network->descend({.rate = 0.1f}); }));
 }
 
-// As OneClientIsCentralisedTraining, with a velocity that is 0 at the start of the round and decay.
-TEST(FedAvgTest, MomentumWithinARound) {
-  const auto uploads = [](const std::string& more) {
+// As OneClientIsCentralisedTraining, with a velocity that is 0 at the start of the round and decay; and with
+// Adam, whose moments are 0 then.
+TEST(FedAvgTest, MomentumAndAdamWithinARound) {
+  const Dataset data = some_images(20);
+  const auto uploads = [&](const std::string& more) {
     const auto method = hand_made::method_of(kRecipe + more, some_images(0), 3);
     const State broadcast = method->make_server()->broadcast(1);
-    const Dataset data = some_images(20);
     return std::pair(broadcast, method->make_client()->train(broadcast, data, context_of(4)));
   };
   const auto [broadcast, upload] = uploads("momentum = 0.9\nweight_decay = 0.01\n");
-  const Dataset data = some_images(20);
-  Network network = make_network(spec(), 8, RandomStream({1, "any"}));
-  assign_parameters(read(broadcast), &network);
-  std::vector<uint32_t> order(20);
-  std::iota(order.begin(), order.end(), 0u);
-  RandomStream random = RandomStream({4, "client"}).substream(0);
-  for (int epoch = 0; epoch < 2; ++epoch) {
-    random.shuffle(std::span(order));
-    for (size_t first = 0; first < 20; first += 8) {
-      std::vector<uint16_t> labels;
-      for (size_t i = first; i < std::min<size_t>(first + 8, 20); ++i) {
-        load_image(spec(), data.image(order[i]), i - first, &network);
-        labels.push_back(data.labels[order[i]]);
-      }
-      network.differentiate(labels);
-      network.descend({.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f});
-    }
-  }
-  EXPECT_EQ(read(upload), parameters_of(network));
+  EXPECT_EQ(read_plain(upload), train_plainly(read_plain(broadcast), data, 4, [](Network* network) {
+              network->descend({.rate = 0.1f, .momentum = 0.9f, .decay = 0.01f});
+            }));
   EXPECT_EQ(uploads("momentum = 0\nweight_decay = 0\n").second, uploads("").second);
   EXPECT_NE(uploads("momentum = 0.9\n").second, upload);
   EXPECT_NE(uploads("weight_decay = 0.01\n").second, upload);
+
+  EXPECT_EQ(uploads("optimizer = \"sgd\"\n").second, uploads("").second);
+  const auto [first, by_adam] = uploads("optimizer = \"adam\"\n");
+  EXPECT_FLOAT_EQ(first.scalar<float>("learning_rate"), 0.001f);
+  EXPECT_EQ(read_plain(by_adam), train_plainly(read_plain(first), data, 4, [](Network* network) {
+              network->descend({.rate = 0.001f, .adam = true});
+            }));
+}
+
+TEST(FedAvgTest, AdamHasNoMomentum) {
+  const Config recipe = Config::parse(kRecipe + "optimizer = \"adam\"\nmomentum = 0.9\n", "r");
+  make_method({recipe, some_images(0), 3});
+  EXPECT_THAT(error_text([&] { recipe.reject_unknown_keys(); }), HasSubstr("client.momentum"));
 }
 
 // To what learns an update of its own, momentum and decay are unknown keys.
 TEST(FedAvgTest, WhereMomentumHasNoMeaning) {
-  for (const std::string name : {"fedbat", "fedmud"}) {
-    for (const std::string key : {"momentum", "weight_decay"}) {
+  for (const std::string name : {"fedbat", "fedmud", "scaffold"}) {
+    for (const std::string key : {"momentum", "weight_decay", "optimizer"}) {
       const Config recipe = Config::parse("[model]\nname = \"cnn4\"\nwidth = 16\n[method]\nname = \"" + name +
                                               "\"\n[client]\n" + key + " = 0.5\n",
                                           "recipe.toml");
@@ -166,8 +132,7 @@ TEST(FedAvgTest, RefusesHostileUploads) {
 
 TEST(FedAvgTest, AugmentedTheSameTwice) {
   const auto plain = hand_made::method_of(kRecipe, some_images(0));
-  const auto augmented =
-      hand_made::method_of(std::string(kRecipe) + "augment = \"crop-flip\"\n", some_images(0));
+  const auto augmented = hand_made::method_of(kRecipe + "augment = \"crop-flip\"\n", some_images(0));
   const State broadcast = plain->make_server()->broadcast(1);
   const auto upload = [&](const Method& method) {
     return method.make_client()->train(broadcast, some_images(17), context_of(4));

@@ -248,7 +248,8 @@ TEST_P(NetworkMethodTest, AHostileMinority) {
   EXPECT_GE(right("[federation]\ncombine = \"median\"\n"), 38u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, NetworkMethodTest, testing::Values("fedavg", "fedbnn", "fedbat", "fedmud"),
+INSTANTIATE_TEST_SUITE_P(Methods, NetworkMethodTest,
+                         testing::Values("fedavg", "fedbnn", "fedbat", "fedmud", "fedprox", "scaffold"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 }  // namespace

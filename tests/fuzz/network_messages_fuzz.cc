@@ -27,9 +27,10 @@ std::unique_ptr<ServerHalf> server_of(const std::string& method) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::optional<State> message = fuzzed_state({data, size});
   if (!message) return 0;
-  static const std::unique_ptr<ServerHalf> servers[] = {server_of("fedbat"), server_of("fedmud")};
-  static const State starts[] = {servers[0]->save(), servers[1]->save()};
-  for (size_t i = 0; i < 2; ++i) {
+  static const std::unique_ptr<ServerHalf> servers[] = {server_of("fedbat"), server_of("fedmud"),
+                                                        server_of("scaffold")};
+  static const State starts[] = {servers[0]->save(), servers[1]->save(), servers[2]->save()};
+  for (size_t i = 0; i < std::size(servers); ++i) {
     try {
       servers[i]->accept(0, *message);
     } catch (const Error& error) {

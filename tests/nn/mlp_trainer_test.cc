@@ -208,6 +208,37 @@ TEST(MlpTrainerTest, LearnsWhatASignOfOneColumnSays) {
   }
 }
 
+// A step of gradient descent is the rate times the gradient, which a step of twice the rate shows.
+TEST(MlpTrainerTest, PlainDescent) {
+  const MlpParameters before = made_up_parameters(kFull);
+  const auto change = [&](double rate) {
+    MlpTrainer trainer(kFull, 32, {.rate = rate}, MlpOptimizer::kDescent);
+    trainer.load(before);
+    trainer.step(made_up_batch(32, 0, &trainer));
+    const MlpParameters after = trainer.parameters();
+    std::vector<double> changes;
+    for (size_t i = 0; i < before.weights.size(); ++i)
+      changes.push_back(static_cast<double>(after.weights[i]) - before.weights[i]);
+    return changes;
+  };
+  // The loss of another step falls by the rate times the squared gradient, to first order.
+  const std::vector<double> once = change(1e-3);
+  const std::vector<double> twice = change(2e-3);
+  double square = 0;
+  for (size_t i = 0; i < once.size(); ++i) {
+    EXPECT_NEAR(twice[i], 2 * once[i], 2e-7);
+    square += once[i] * once[i];
+  }
+  MlpTrainer trainer(kFull, 32, {.rate = 1e-3}, MlpOptimizer::kDescent);
+  trainer.load(before);
+  const std::vector<uint16_t> labels = made_up_batch(32, 0, &trainer);
+  const double loss = trainer.step(labels);
+  MlpParameters without_shifts = before;
+  without_shifts.weights = trainer.parameters().weights;
+  trainer.load(without_shifts);
+  EXPECT_NEAR(loss - trainer.step(labels), square / 1e-3, 0.05 * square / 1e-3);
+}
+
 TEST(MlpTest, GlorotsLimitsAndFreshNorms) {
   const MlpParameters parameters = initial_parameters(kBinary, RandomStream({5, "mlp"}));
   ASSERT_EQ(parameters.weights.size(), 3552u);

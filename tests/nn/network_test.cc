@@ -308,6 +308,75 @@ TEST(NetworkTest, MomentumAndDecay) {
   EXPECT_GT(decaying, 0u);
 }
 
+// Three steps of Adam by its formulas in double precision; after stop() the first one again.
+TEST(NetworkTest, Adam) {
+  const Case c{4, 9, 8, 3, 16, 32, 5};
+  Network network = make_plain_network(c, 0);
+  const std::vector<uint16_t> labels = fill(&network, c, c.batch);
+  const size_t count = network.parameters().size();
+  std::vector<Values> first(count), second(count);
+  int number = 0;
+  for (int step = 0; step < 4; ++step) {
+    if (step == 3) {
+      network.stop();
+      first.assign(count, {});
+      second.assign(count, {});
+      number = 0;
+    }
+    ++number;
+    network.differentiate(labels);
+    std::vector<Values> expected;
+    double moved = 0;
+    for (size_t p = 0; p < count; ++p) {
+      const Parameter& parameter = *network.parameters()[p];
+      const std::vector<float> before = parameter.to_vector();
+      Values& values = expected.emplace_back(before.begin(), before.end());
+      if (parameter.statistic) continue;
+      std::vector<float> gradient;
+      parameter.copy_gradient(&gradient);
+      first[p].resize(values.size());
+      second[p].resize(values.size());
+      for (size_t i = 0; i < values.size(); ++i) {
+        const double g = gradient[i];
+        first[p][i] = 0.9 * first[p][i] + 0.1 * g;
+        second[p][i] = 0.999 * second[p][i] + 0.001 * g * g;
+        const double correction = std::sqrt(1 - std::pow(0.999, number)) / (1 - std::pow(0.9, number));
+        const double change = 0.01 * correction * first[p][i] / (std::sqrt(second[p][i]) + 1e-7);
+        values[i] -= change;
+        moved = std::max(moved, std::abs(change));
+      }
+    }
+    network.descend({.rate = 0.01f, .adam = true});
+    EXPECT_NEAR(moved, 0.01, 0.002);  // Adam moves by about its rate
+    for (size_t p = 0; p < count; ++p) {
+      const std::vector<float> found = network.parameters()[p]->to_vector();
+      for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[p][i], 2e-5) << step;
+    }
+  }
+}
+
+// What is added to a gradient is part of the next step; padding stays out of it.
+TEST(NetworkTest, AddedToTheGradient) {
+  const Case c{4, 9, 8, 3, 16, 32, 5};
+  Network network = make_plain_network(c, 0);
+  const std::vector<uint16_t> labels = fill(&network, c, c.batch);
+  network.differentiate(labels);
+  for (Parameter* parameter : network.parameters()) {
+    if (parameter->statistic) continue;
+    std::vector<float> before, after, more(parameter->count());
+    for (size_t i = 0; i < more.size(); ++i) more[i] = static_cast<float>(i % 7) - 3;
+    parameter->copy_gradient(&before);
+    const Values padded = to_double(parameter->gradient.values);
+    parameter->add_to_gradient(more);
+    parameter->copy_gradient(&after);
+    for (size_t i = 0; i < more.size(); ++i) ASSERT_EQ(after[i], before[i] + more[i]) << parameter->name;
+    size_t changed = 0;
+    for (size_t i = 0; i < padded.size(); ++i)
+      changed += padded[i] != static_cast<double>(parameter->gradient.values[i]) ? 1 : 0;
+    EXPECT_LE(changed, parameter->count()) << parameter->name;
+  }
+}
+
 // A part of a batch is as good as a batch of that size.
 TEST(NetworkTest, PartOfABatch) {
   Case c = kCases[1];

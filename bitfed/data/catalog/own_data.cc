@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
@@ -118,8 +119,10 @@ NamedSamples npy_samples(const fs::path& values, const fs::path& labels, const f
 
 [[noreturn]] void refuse_parquet(const std::string& file) {
   throw input_error(
-      "{}: Parquet is not read: Debian 12 has no library for it; save the table as .csv or as .npz with x and y",
-      file);
+      "{}: found Parquet, which the Python package reads (bitfed.run, with pyarrow) and the program does not; "
+      "expected CSV or .npz: python3 -c \"import pandas; pandas.read_parquet('{}').to_csv('table.csv', "
+      "index=False)\"",
+      file, file);
 }
 
 // One file that holds samples and labels.
@@ -225,7 +228,10 @@ bool has_json(const fs::path& folder) {
                      [](const fs::path& path) { return path.extension() == ".json"; });
 }
 
-ImageFolderOptions folder_options(const Config& data, const std::string& data_dir) {
+// Whether the recipe's `person` says whose the samples are. A device's are its own.
+enum class People { kNamed, kUnimportant };
+
+ImageFolderOptions folder_options(const Config& data, const std::string& data_dir, People people) {
   ImageFolderOptions options;
   options.size = sides(data, "size", 2);
   if (data.has("channels")) {
@@ -233,14 +239,15 @@ ImageFolderOptions folder_options(const Config& data, const std::string& data_di
     if (options.channels == 2)
       throw input_error("{}: found 2, expected 1 (grey) or 3", data.where("channels"));
   }
-  if (!data.has("person")) return options;
+  if (people == People::kUnimportant || !data.has("person")) return options;
   const std::string person = data.required_string("person");
   options.person_folders = person == "folder";
   if (!options.person_folders) options.people = find_data_file(person, data.where("person"), data_dir);
   return options;
 }
 
-Parts read_folder(const Config& data, const fs::path& folder, const std::string& data_dir) {
+Parts read_folder(const Config& data, const fs::path& folder, const std::string& data_dir,
+                  People people = People::kNamed) {
   std::error_code code;
   if (!fs::is_directory(folder, code)) throw input_error("{}: expected a folder", folder.string());
   const ImageFolders folders = find_image_folders(folder);
@@ -251,9 +258,10 @@ Parts read_folder(const Config& data, const fs::path& folder, const std::string&
     if (folders.test) parts.test = leaf_folder(*folders.test, keys);
     return parts;
   }
-  const ImageFolderOptions options = folder_options(data, data_dir);
+  const ImageFolderOptions options = folder_options(data, data_dir, people);
   if (is_tiny_imagenet(folder)) {
-    if (data.has("person")) throw input_error("{}: Tiny-ImageNet has no people", data.where("person"));
+    if (people == People::kNamed && data.has("person"))
+      throw input_error("{}: Tiny-ImageNet has no people", data.where("person"));
     TinyImagenet set = load_tiny_imagenet(folder, options);
     parts.train = std::move(set.train);
     parts.test = std::move(set.test);
@@ -264,10 +272,41 @@ Parts read_folder(const Config& data, const fs::path& folder, const std::string&
   return parts;
 }
 
+// A folder, or one file; `labels` in a file of their own where the format needs one.
+Parts read_at(const Config& data, const fs::path& path, const fs::path& labels, People people) {
+  if (fs::is_directory(path)) return read_folder(data, path, "", people);
+  const std::string format = data.has("format") ? data.text("format", "") : usual_format(path.string());
+  const Keys keys = read_keys(data, format);
+  Parts parts;
+  if (format == "npz") {
+    NpzParts found = load_npz(path, keys.image);
+    parts.train = std::move(found.train);
+    parts.test = std::move(found.test);
+  } else if (format == "idx" && !labels.empty()) {
+    parts.train = idx_samples(path, labels);
+  } else if (format == "npy" && !labels.empty()) {
+    parts.train = npy_samples(path, labels, {}, keys);
+  } else {
+    parts.train = read_one(format, path, keys);
+  }
+  return parts;
+}
+
 std::string set_name(const fs::path& path) {
   fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
   if (name.extension() == ".gz") name = name.stem();
   return name.stem().string();
+}
+
+// Of a device's samples, which need not show every class: the recipe's names go with its labels in their
+// order where all of them are there, and with classes that have these names already.
+std::vector<std::string> own_class_names(const Config& data, const NamedSamples& samples) {
+  const std::vector<std::string> given = data.texts("class_names");
+  const std::set<std::string> found(samples.classes.begin(), samples.classes.end());
+  const bool named = std::all_of(found.begin(), found.end(), [&](const std::string& name) {
+    return std::find(given.begin(), given.end(), name) != given.end();
+  });
+  return !named && found.size() == given.size() ? given : samples.class_names;
 }
 
 // The first samples are for training.
@@ -319,23 +358,17 @@ DataSplit load_own_data(const Config& data, const std::string& data_dir, uint64_
 }
 
 Dataset load_samples_at(const Config& data, const fs::path& path) {
-  Parts parts;
-  if (fs::is_directory(path)) {
-    parts = read_folder(data, path, "");
-  } else {
-    const std::string format = data.has("format") ? data.text("format", "") : usual_format(path.string());
-    const Keys keys = read_keys(data, format);
-    if (format == "npz") {
-      NpzParts found = load_npz(path, keys.image);
-      parts.train = std::move(found.train);
-      parts.test = std::move(found.test);
-    } else {
-      parts.train = read_one(format, path, keys);
-    }
-  }
+  Parts parts = read_at(data, path, {}, People::kNamed);
   if (parts.test) append(&parts.train, *std::move(parts.test));
   const std::vector<std::string> class_names = parts.train.class_names;
   return numbered(std::move(parts.train), set_name(path), class_names);
+}
+
+Dataset load_own_training(const Config& data, const fs::path& path, const fs::path& labels) {
+  NamedSamples train = read_at(data, path, labels, People::kUnimportant).train;
+  train.people.clear();
+  const std::vector<std::string> class_names = own_class_names(data, train);
+  return numbered(std::move(train), path.string(), class_names);
 }
 
 }  // namespace bitfed

@@ -25,6 +25,12 @@ DataSplit load_own_data(const Config& data, const std::string& data_dir, uint64_
 // All samples of a file or folder that is read with the other keys of `data`.
 Dataset load_samples_at(const Config& data, const std::filesystem::path& path);
 
+// The training samples that a device has at `path`, as it may have nothing else: read with the keys `format`,
+// `image`, `label_bytes`, `size` and `channels` of a federation's recipe. Whose they are does not matter.
+// `labels`: of an IDX or .npy file, else empty.
+Dataset load_own_training(const Config& data, const std::filesystem::path& path,
+                          const std::filesystem::path& labels);
+
 // Whether the table names a CSV file: a single file with none of the endings above.
 bool is_csv(const Config& data);
 

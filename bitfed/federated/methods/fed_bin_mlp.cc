@@ -1,6 +1,7 @@
 // Fed-Bin-MLP (Oh et al., "A federated binarized neural network model for constrained devices in IoT
 // healthcare services", 2022): every gateway trains a small perceptron for an epoch, the server averages, and
-// every gateway keeps a personal model, a blend of the average and its previous model.
+// every gateway keeps a personal model, a blend of the average and its previous model. Also FedAvg of
+// perceptrons, which is the same without personal models.
 
 #include <algorithm>
 #include <cmath>
@@ -31,6 +32,7 @@ enum class Mix {
   // lambda per round, until every unit has the same output for every sample.
   kEquation3,
   kFigure4,  // a new network + lambda * global, as in the paper's listing
+  kGlobal,   // global: FedAvg. There are no personal models
 };
 
 struct Recipe {
@@ -43,6 +45,7 @@ struct Recipe {
   uint32_t epochs = 1;
   uint32_t batch = 32;
   AdamOptions adam;
+  MlpOptimizer optimizer = MlpOptimizer::kAdam;
   Combining combining;
   std::optional<float> vote_size;  // see Server::vote_size
   uint64_t seed = 0;
@@ -80,27 +83,57 @@ void read_scaling_kind(const Config& method, const Dataset& prototype, Recipe* r
   }
 }
 
-Recipe read_recipe(const MethodContext& context) {
+// What both methods read, but for the optimizer.
+Recipe read_shared(const MethodContext& context, bool binary) {
   Recipe recipe;
-  recipe.shape = read_mlp(context.recipe, context.prototype);
+  recipe.shape = read_mlp(context.recipe, context.prototype, binary);
   recipe.seed = context.seed;
+  const Config method = context.recipe.section("method");
+  read_scaling_kind(method, context.prototype, &recipe);
+  if (recipe.ranges == RangeKind::kExtremes && read_privacy(context.recipe, context.clients).grid) {
+    throw input_error(
+        "{}: found 'extremes' together with [privacy], expected 'quantiles': a sum has no smallest and largest",
+        method.where("scaling"));
+  }
+  const Config client = context.recipe.section("client");
+  recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 1, 1, 100000));
+  recipe.batch = static_cast<uint32_t>(client.integer("batch", 32, 1, 65536));
+  recipe.combining = read_combining(context.recipe);
+  return recipe;
+}
+
+double read_rate(const MethodContext& context, double usual) {
+  return context.recipe.section("client").number("learning_rate", usual, 1e-9, 10);
+}
+
+Recipe read_fedavg(const MethodContext& context) {
+  Recipe recipe = read_shared(context, false);
+  recipe.mix = Mix::kGlobal;
+  const Config client = context.recipe.section("client");
+  const std::vector<std::string> optimizers = {"adam", "sgd"};  // in the order of MlpOptimizer
+  if (client.choice("optimizer", optimizers[0], optimizers) == optimizers[1])
+    recipe.optimizer = MlpOptimizer::kDescent;
+  if (recipe.optimizer == MlpOptimizer::kDescent && recipe.shape.binary) {
+    throw input_error("{}: found 'sgd', expected 'adam' for a binary perceptron", client.where("optimizer"));
+  }
+  recipe.adam.rate = read_rate(context, recipe.optimizer == MlpOptimizer::kAdam ? 1e-3 : 0.1);
+  return recipe;
+}
+
+Recipe read_recipe(const MethodContext& context) {
+  Recipe recipe = read_shared(context, true);
+  recipe.adam.rate = read_rate(context, 1e-3);
   const Config method = context.recipe.section("method");
   const std::vector<std::string> mixes = {"blend", "equation3", "figure4"};  // in the order of Mix
   const std::string mix = method.choice("mix", mixes[0], mixes);
   recipe.mix = static_cast<Mix>(std::find(mixes.begin(), mixes.end(), mix) - mixes.begin());
   recipe.lambda = static_cast<float>(method.number("lambda", 0.2, 0, 1));
-  read_scaling_kind(method, context.prototype, &recipe);
   const std::vector<std::string> uploads = {"latent", "bits"};
   if (method.choice("upload", uploads[0], uploads) == uploads[1]) recipe.upload = MlpPrecision::kSigns;
   if (recipe.upload == MlpPrecision::kSigns && !recipe.shape.binary) {
     throw input_error("{}: found 'bits', expected 'latent': real-valued weights cannot be sent as signs",
                       method.where("upload"));
   }
-  const Config client = context.recipe.section("client");
-  recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 1, 1, 100000));
-  recipe.batch = static_cast<uint32_t>(client.integer("batch", 32, 1, 65536));
-  recipe.adam.rate = client.number("learning_rate", 1e-3, 1e-9, 10);
-  recipe.combining = read_combining(context.recipe);
   const PrivacyRecipe privacy = read_privacy(context.recipe, context.clients);
   if (recipe.upload == MlpPrecision::kSigns && recipe.combining.norm_bound > 0) {
     throw input_error(
@@ -108,11 +141,6 @@ Recipe read_recipe(const MethodContext& context) {
         context.recipe.section("federation").where("norm_bound"));
   }
   read_vote_size(method, privacy, &recipe);
-  if (recipe.ranges == RangeKind::kExtremes && privacy.grid) {
-    throw input_error(
-        "{}: found 'extremes' together with [privacy], expected 'quantiles': a sum has no smallest and largest",
-        method.where("scaling"));
-  }
   return recipe;
 }
 
@@ -161,7 +189,8 @@ class Client : public ClientHalf {
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
     if (asks_for_ranges(broadcast)) return ranges_message(broadcast, samples);
     const ColumnScaling scaling = read_scaling(broadcast, recipe_.shape.widths.front());
-    MlpTrainer trainer(recipe_.shape, std::min<size_t>(recipe_.batch, samples.size()), recipe_.adam);
+    MlpTrainer trainer(recipe_.shape, std::min<size_t>(recipe_.batch, samples.size()), recipe_.adam,
+                       recipe_.optimizer);
     trainer.load(start(read_parameters(broadcast, recipe_.shape), context));
     train_epochs(scaling, samples, context, &trainer);
     const MlpParameters own = trainer.parameters();
@@ -170,10 +199,12 @@ class Client : public ClientHalf {
     }
 
     // What the client keeps for the next round is also its personal model.
-    State kept;
-    add_scaling(scaling, &kept);
-    add_parameters(own, MlpPrecision::kFloats, &kept);
-    context.keep(std::move(kept));
+    if (recipe_.mix != Mix::kGlobal) {
+      State kept;
+      add_scaling(scaling, &kept);
+      add_parameters(own, MlpPrecision::kFloats, &kept);
+      context.keep(std::move(kept));
+    }
 
     State upload;
     upload.add_scalar<uint32_t>("samples", static_cast<uint32_t>(samples.size()));
@@ -182,6 +213,7 @@ class Client : public ClientHalf {
   }
 
   std::unique_ptr<Model> personal_model(const State& kept) const override {
+    if (recipe_.mix == Mix::kGlobal) return nullptr;
     return std::make_unique<MlpModel>(recipe_.shape, read_scaling(kept, recipe_.shape.widths.front()),
                                       read_parameters(kept, recipe_.shape));
   }
@@ -191,7 +223,7 @@ class Client : public ClientHalf {
   MlpParameters start(const MlpParameters& global, const ClientContext& context) const {
     if (recipe_.mix == Mix::kFigure4)
       return sum(initial_parameters(recipe_.shape, context.random.substream(1)), recipe_.lambda, global);
-    if (context.kept.empty()) return global;
+    if (context.kept.empty() || recipe_.mix == Mix::kGlobal) return global;
     const float divisor = recipe_.mix == Mix::kBlend ? 1 + recipe_.lambda : 1;
     return sum(global, recipe_.lambda, read_parameters(context.kept, recipe_.shape), divisor);
   }
@@ -344,6 +376,7 @@ class FedBinMlp : public Method {
   std::unique_ptr<ClientHalf> make_client() const override { return std::make_unique<Client>(recipe_); }
   std::unique_ptr<ServerHalf> make_server() const override { return std::make_unique<Server>(recipe_); }
   std::string client_key() const override {
+    if (recipe_.mix == Mix::kGlobal) return "fedavg of perceptrons";
     return fmt::format("fed-bin-mlp mix={} lambda={} signs={}", static_cast<int>(recipe_.mix), recipe_.lambda,
                        recipe_.upload == MlpPrecision::kSigns);
   }
@@ -354,6 +387,14 @@ class FedBinMlp : public Method {
 };
 
 }  // namespace
+
+std::unique_ptr<ClientHalf> make_perceptron_client(const MethodContext& context) {
+  return std::make_unique<Client>(read_fedavg(context));
+}
+
+std::unique_ptr<Method> make_perceptrons(const MethodContext& context) {
+  return std::make_unique<FedBinMlp>(read_fedavg(context));
+}
 
 std::unique_ptr<ClientHalf> make_fed_bin_mlp_client(const MethodContext& context) {
   return std::make_unique<Client>(read_recipe(context));

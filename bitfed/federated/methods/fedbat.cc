@@ -123,6 +123,7 @@ NetworkTraining training_of(const MethodContext& context) {
   training.key = "fedbat";
   training.train = [](const LocalContext& local) { return std::make_unique<BinarisedTraining>(local); };
   training.read_upload = read_upload;
+  training.plain_steps = true;
   return training;
 }
 

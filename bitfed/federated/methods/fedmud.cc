@@ -125,6 +125,7 @@ NetworkTraining training_of(const MethodContext& context) {
   NetworkTraining training = real_network_training(context);
   training.key = fmt::format("fedmud ratio={}", decomposition.ratio);
   training.learning_rate = 0.01;
+  training.plain_steps = true;
   training.train = [decomposition](const LocalContext& local) {
     return std::make_unique<DecomposedTraining>(decomposition, local);
   };

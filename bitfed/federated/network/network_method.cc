@@ -20,9 +20,9 @@ namespace {
 constexpr uint32_t kDefaultRounds = 500;
 
 struct Recipe {
-  uint32_t epochs = 5;
-  uint32_t batch = 64;
+  LocalWork work;
   double rate = 0.1;
+  bool adam = false;
   double momentum = 0;
   double decay = 0;  // of convolutions' weights
   RateSchedule schedule;
@@ -35,8 +35,12 @@ struct Recipe {
 
 // Read only where they are given: earlier runs were recorded without them. To a method with a descent of its
 // own they are unknown keys.
-void read_momentum(const Config& client, const NetworkTraining& training, Recipe* recipe) {
-  if (training.train) return;
+void read_optimizer(const Config& client, const NetworkTraining& training, Recipe* recipe) {
+  if (training.plain_steps) return;
+  const std::vector<std::string> optimizers = {"sgd", "adam"};
+  recipe->adam =
+      client.has("optimizer") && client.choice("optimizer", optimizers[0], optimizers) == optimizers[1];
+  if (recipe->adam) return;
   if (client.has("momentum")) recipe->momentum = client.number("momentum", 0, 0, 0.9999);
   if (client.has("weight_decay")) recipe->decay = client.number("weight_decay", 0, 0, 1);
 }
@@ -46,10 +50,10 @@ Recipe read_recipe(const MethodContext& context, const NetworkTraining& training
   recipe.seed = context.seed;
   recipe.rounds = static_cast<uint32_t>(context.recipe.integer("rounds", kDefaultRounds, 1));
   const Config client = context.recipe.section("client");
-  recipe.epochs = static_cast<uint32_t>(client.integer("epochs", 5, 1, 100000));
-  recipe.batch = static_cast<uint32_t>(client.integer("batch", 64, 1, 4096));
-  recipe.rate = client.number("learning_rate", training.learning_rate, 1e-9, 1000);
-  read_momentum(client, training, &recipe);
+  recipe.work = read_local_work(context.recipe);
+  read_optimizer(client, training, &recipe);
+  const double rate = recipe.adam ? AdamOptions().rate : training.learning_rate;
+  recipe.rate = client.number("learning_rate", rate, 1e-9, 1000);
   recipe.schedule = read_rate_schedule(client, recipe.rounds);
   const std::vector<std::string> augmentations = {"none", "crop-flip"};
   if (client.choice("augment", "none", augmentations) == "crop-flip")
@@ -58,27 +62,6 @@ Recipe read_recipe(const MethodContext& context, const NetworkTraining& training
   recipe.summed = read_privacy(context.recipe, context.clients).grid.has_value();
   return recipe;
 }
-
-class PlainDescent : public LocalTraining {
- public:
-  PlainDescent(const NetworkTraining& training, const LocalContext& context)
-      : sends_(training.sends), trainer_(*context.trainer), client_(context.client) {}
-
-  void descend(const Descent& descent) override { trainer_.descend(client_, descent); }
-  State upload(const NetworkParameters& parameters) override {
-    State state;
-    for (size_t p = 0; p < parameters.size(); ++p) {
-      const ParameterShape& shape = trainer_.shapes()[p];
-      if (!sends_ || sends_(shape)) add_parameter(shape, parameters[p], &state);
-    }
-    return state;
-  }
-
- private:
-  std::function<bool(const ParameterShape&)> sends_;
-  Trainer& trainer_;
-  size_t client_;
-};
 
 NetworkParameters read_plain_upload(const NetworkTraining& method, const ParameterShapes& shapes,
                                     const NetworkParameters& broadcast, const State& upload,
@@ -115,14 +98,16 @@ Error diverged(float rate) {
                  rate);
 }
 
-// The round and rate of a broadcast.
+// What a broadcast says beside the parameters.
 struct Announcement {
+  const State& broadcast;
   uint32_t round = 0;
   float rate = 0;
 };
 
 Announcement read_announcement(const State& broadcast, uint32_t rounds) {
-  const Announcement announced{broadcast.scalar<uint32_t>("round"), broadcast.scalar<float>("learning_rate")};
+  const Announcement announced{broadcast, broadcast.scalar<uint32_t>("round"),
+                               broadcast.scalar<float>("learning_rate")};
   if (!(announced.rate > 0))
     throw input_error("tensor 'learning_rate': found {}, expected a number above 0", announced.rate);
   if (announced.round < 1 || announced.round > rounds)
@@ -145,20 +130,26 @@ class ClientAtWork {
         moving_(context_.random.substream(1)),
         order_(samples_.size()) {
     std::iota(order_.begin(), order_.end(), 0u);
-    const size_t batches = (samples_.size() + recipe.batch - 1) / recipe.batch;
     trainer_.begin_round(index, context_.random.substream(3));
-    const LocalContext local{trainer, index, batches * recipe.epochs, announced.round,
-                             context_.random.substream(2)};
-    training_ = training.train ? training.train(local) : std::make_unique<PlainDescent>(training, local);
+    const LocalContext local{.trainer = trainer,
+                             .client = index,
+                             .steps = recipe.work.steps(samples_.size()),
+                             .round = announced.round,
+                             .rate = announced.rate,
+                             .random = context_.random.substream(2),
+                             .broadcast = &announced.broadcast,
+                             .own = &context_};
+    training_ =
+        training.train ? training.train(local) : std::make_unique<PlainDescent>(local, training.sends);
   }
 
-  bool is_done() const { return epoch_ == recipe_.epochs; }
+  bool is_done() const { return epoch_ == recipe_.work.epochs; }
   std::span<const uint16_t> labels() const { return labels_; }
 
   void load_batch() {
     if (context_.stop && context_.stop()) throw Error(Error::Kind::kStopped, "stopped");
     if (first_ == 0) begin_epoch();
-    labels_.resize(std::min<size_t>(recipe_.batch, order_.size() - first_));
+    labels_.resize(std::min<size_t>(recipe_.work.batch, order_.size() - first_));
     for (size_t i = 0; i < labels_.size(); ++i) {
       const uint32_t sample = order_[first_ + i];
       trainer_.load(index_, i, pixels_of(sample));
@@ -170,7 +161,8 @@ class ClientAtWork {
   void step() {
     training_->descend({.rate = announced_.rate,
                         .momentum = static_cast<float>(recipe_.momentum),
-                        .decay = static_cast<float>(recipe_.decay)});
+                        .decay = static_cast<float>(recipe_.decay),
+                        .adam = recipe_.adam});
     first_ += labels_.size();
     labels_.clear();
     if (first_ < order_.size()) return;
@@ -178,7 +170,7 @@ class ClientAtWork {
     first_ = 0;
     ++epoch_;
     context_.trained(samples_.size());
-    context_.progress(static_cast<double>(epoch_) / recipe_.epochs);
+    context_.progress(static_cast<double>(epoch_) / recipe_.work.epochs);
   }
 
   // From the parameters after the round.
@@ -193,7 +185,7 @@ class ClientAtWork {
 
  private:
   void begin_epoch() {
-    const double epochs = announced_.round - 1 + static_cast<double>(epoch_) / recipe_.epochs;
+    const double epochs = announced_.round - 1 + static_cast<double>(epoch_) / recipe_.work.epochs;
     trainer_.begin_epoch(index_, epochs / recipe_.rounds);
     shuffling_.shuffle(std::span(order_));
   }
@@ -353,7 +345,7 @@ class Client : public ClientHalf {
   size_t batch_of(std::span<const CohortClient> clients) const {
     size_t largest = 0;
     for (const CohortClient& client : clients) largest = std::max(largest, client.samples.size());
-    return std::min<size_t>(recipe_.batch, largest);
+    return std::min<size_t>(recipe_.work.batch, largest);
   }
 
   NetworkTraining training_;
@@ -488,6 +480,24 @@ class AveragedNetworks : public Method {
 
 }  // namespace
 
+LocalWork read_local_work(const Config& recipe) {
+  const Config client = recipe.section("client");
+  LocalWork work;
+  work.epochs = static_cast<uint32_t>(client.integer("epochs", work.epochs, 1, 100000));
+  work.batch = static_cast<uint32_t>(client.integer("batch", work.batch, 1, 4096));
+  return work;
+}
+
+State PlainDescent::upload(const NetworkParameters& parameters) {
+  State state;
+  const Trainer& trainer = *context_.trainer;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const ParameterShape& shape = trainer.shapes()[p];
+    if (!sends_ || sends_(shape)) add_parameter(shape, parameters[p], &state);
+  }
+  return state;
+}
+
 bool is_product_weights(const ParameterShape& parameter) {
   return parameter.name.ends_with(".weights");
 }
@@ -524,7 +534,13 @@ std::unique_ptr<Method> make_network_method(const MethodContext& context, Networ
   const Recipe recipe = read_recipe(context, method);
   if (recipe.momentum > 0 || recipe.decay > 0)
     method.notes.emplace_back("local training with momentum or weight decay: see the recipe's [client]");
-  return std::make_unique<AveragedNetworks>(std::move(method), recipe, trainers_of(context));
+  if (recipe.adam) method.notes.emplace_back("local training by Adam: see the recipe's [client]");
+  const Trainers trainers = trainers_of(context);
+  if (trainers.plain && (recipe.adam || method.adds_to_gradient)) {
+    throw input_error("--device: found {}, expected cpu: {} is trained on the CPU alone", trainers.device,
+                      recipe.adam ? "client.optimizer = \"adam\"" : method.key);
+  }
+  return std::make_unique<AveragedNetworks>(std::move(method), recipe, trainers);
 }
 
 }  // namespace bitfed

@@ -31,17 +31,26 @@ float Network::differentiate(std::span<const uint16_t> labels) {
 
 void Network::descend(const Descent& descent) {
   const NeuralKernels& kernels = neural_kernels();
-  const bool is_plain = descent.momentum == 0 && descent.decay == 0;
-  if (!is_plain && velocities_.empty()) {
+  const bool is_plain = descent.momentum == 0 && descent.decay == 0 && !descent.adam;
+  const auto allocate = [&](std::vector<Matrix>* of_parameters) {
+    if (!of_parameters->empty()) return;
     for (const Parameter* parameter : parameters_)
-      velocities_.emplace_back(parameter->gradient.rows, parameter->gradient.columns);
+      of_parameters->emplace_back(parameter->gradient.rows, parameter->gradient.columns);
+  };
+  if (!is_plain) allocate(&velocities_);
+  if (descent.adam) {
+    allocate(&second_moments_);
+    adam_.begin_step(descent.rate);
   }
   for (size_t p = 0; p < parameters_.size(); ++p) {
     Parameter& parameter = *parameters_[p];
     if (parameter.statistic) continue;
     Floats& values = parameter.values.values;
     const float* gradient = parameter.gradient.values.data();
-    if (is_plain) {
+    if (descent.adam) {
+      adam_.move(values.data(), gradient, velocities_[p].values.data(), second_moments_[p].values.data(),
+                 values.size(), 0);
+    } else if (is_plain) {
       kernels.descend(values.data(), gradient, values.size(), descent.rate);
     } else {
       kernels.descend_with_momentum({values.data(), gradient, velocities_[p].values.data(), values.size(),
@@ -51,7 +60,10 @@ void Network::descend(const Descent& descent) {
 }
 
 void Network::stop() {
-  for (Matrix& velocity : velocities_) velocity.values.clear();
+  for (std::vector<Matrix>* all : {&velocities_, &second_moments_}) {
+    for (Matrix& of_parameter : *all) of_parameter.values.clear();
+  }
+  adam_.restart();
 }
 
 }  // namespace bitfed

@@ -4,16 +4,18 @@
 #include <span>
 #include <vector>
 
+#include "bitfed/nn/kernels/adam.h"
 #include "bitfed/nn/layers/sequence.h"
 
 namespace bitfed {
 
-// How a step of gradient descent changes the parameters, see MomentumStep. Weight decay is for the parameters
-// that decay, momentum for all that are learned.
+// How a step changes the parameters: by gradient descent, see MomentumStep, or by Adam, which has neither
+// momentum nor decay. Weight decay is for the parameters that decay, momentum for all that are learned.
 struct Descent {
   float rate;
   float momentum = 0;
   float decay = 0;
+  bool adam = false;
 };
 
 // Layers in sequence, from a batch of images to logits, trained by the cross-entropy. A training step
@@ -42,9 +44,9 @@ class Network {
   // Forward and backward pass of the first labels.size() images of input(): returns the mean loss, and leaves
   // the gradients in parameters().
   float differentiate(std::span<const uint16_t> labels);
-  // One step along the gradients. The first one with momentum or decay allocates the velocity.
+  // One step along the gradients. The first one that is not plain allocates the velocity, or Adam's moments.
   void descend(const Descent& descent);
-  // The velocity becomes 0.
+  // The velocity becomes 0, and so do the moments.
   void stop();
   // Forward pass of the first images of input(), then their logits.
   void predict(size_t images) { layers_.forward(input_, images, Pass::kPrediction); }
@@ -55,7 +57,9 @@ class Network {
   size_t classes_;
   Sequence layers_;
   std::vector<Parameter*> parameters_;
-  std::vector<Matrix> velocities_;  // of every parameter; empty as long as descent is plain
+  std::vector<Matrix> velocities_;  // of every parameter, or first moments; empty as long as descent is plain
+  std::vector<Matrix> second_moments_;  // empty as long as there is no Adam
+  Adam adam_;
   std::vector<float> loss_sums_, loss_margins_;
 };
 

@@ -41,4 +41,13 @@ void Parameter::assign(std::span<const float> from) {
   });
 }
 
+void Parameter::add_to_gradient(std::span<const float> more) {
+  assert(more.size() == count() && !statistic);
+  for_each_used_row(*this, [&](size_t row) {
+    float* sums = gradient.row(row);
+    for (size_t i = 0; i < gradient.columns; ++i) sums[i] += more[i];
+    more = more.subspan(gradient.columns);
+  });
+}
+
 }  // namespace bitfed

@@ -39,6 +39,7 @@ struct Parameter {
   std::vector<float> to_vector() const;
   void assign(std::span<const float> from);
   void copy_gradient(std::vector<float>* to) const;
+  void add_to_gradient(std::span<const float> more);
 };
 
 }  // namespace bitfed

@@ -11,12 +11,14 @@ constexpr float kMomentum = 0.9f;  // of the running statistics
 
 }  // namespace
 
-MlpTrainer::MlpTrainer(const MlpShape& shape, size_t batch, const AdamOptions& adam)
+MlpTrainer::MlpTrainer(const MlpShape& shape, size_t batch, const AdamOptions& adam, MlpOptimizer optimizer)
     : shape_(shape),
       adam_(adam),
+      optimizer_(optimizer),
       inputs_(batch, shape.widths.front()),
       loss_sums_(batch),
       loss_margins_(batch) {
+  assert(optimizer == MlpOptimizer::kAdam || !shape.binary);  // Adam's step keeps latent weights within ±1
   for (size_t i = 0; i < shape.layers(); ++i) layers_.push_back(make_layer(i, batch));
 }
 
@@ -55,7 +57,7 @@ void MlpTrainer::load(const MlpParameters& parameters) {
     std::copy_n(parameters.variances.data() + unit, layer.out, layer.variance.data());
     unit += layer.out;
   }
-  power1_ = power2_ = 1;
+  adam_.restart();
 }
 
 MlpParameters MlpTrainer::parameters() const {
@@ -130,12 +132,14 @@ void MlpTrainer::backward(size_t rows) {
   }
 }
 
-void MlpTrainer::move(Trained* trained, float bound) const {
-  neural_kernels().adam({trained->values.data(), trained->gradient.data(), trained->first.data(),
-                         trained->second.data(), trained->values.size(), rate_,
-                         static_cast<float>(adam_.beta1), static_cast<float>(adam_.beta2),
-                         static_cast<float>(1 - adam_.beta1), static_cast<float>(1 - adam_.beta2),
-                         static_cast<float>(adam_.epsilon), bound});
+void MlpTrainer::move(Trained* trained, bool latent) const {
+  if (optimizer_ == MlpOptimizer::kDescent) {
+    neural_kernels().descend(trained->values.data(), trained->gradient.data(), trained->values.size(),
+                             static_cast<float>(adam_.options().rate));
+    return;
+  }
+  adam_.move(trained->values.data(), trained->gradient.data(), trained->first.data(), trained->second.data(),
+             trained->values.size(), latent ? 1.0f : 0.0f);
 }
 
 float MlpTrainer::step(std::span<const uint16_t> labels) {
@@ -148,12 +152,10 @@ float MlpTrainer::step(std::span<const uint16_t> labels) {
   float loss = 0;
   for (size_t r = 0; r < rows; ++r) loss += std::log(loss_sums_[r]) + loss_margins_[r];
   backward(rows);
-  power1_ *= adam_.beta1;
-  power2_ *= adam_.beta2;
-  rate_ = static_cast<float>(adam_.rate * std::sqrt(1 - power2_) / (1 - power1_));
+  adam_.begin_step();
   for (Layer& layer : layers_) {
-    move(&layer.weights, shape_.binary ? 1.0f : 0.0f);
-    move(&layer.shift, 0);
+    move(&layer.weights, shape_.binary);
+    move(&layer.shift, false);
   }
   return loss / static_cast<float>(rows);
 }

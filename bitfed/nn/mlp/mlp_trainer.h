@@ -4,23 +4,21 @@
 #include <span>
 #include <vector>
 
+#include "bitfed/nn/kernels/adam.h"
 #include "bitfed/nn/kernels/matrix.h"
 #include "bitfed/nn/mlp/mlp.h"
 
 namespace bitfed {
 
-struct AdamOptions {
-  double rate = 1e-3;
-  double beta1 = 0.9;
-  double beta2 = 0.999;
-  double epsilon = 1e-7;
-};
+enum class MlpOptimizer { kAdam, kDescent };
 
-// Trains a perceptron by Adam on the cross-entropy. A step allocates nothing: memory is allocated when the
+// Trains a perceptron on the cross-entropy, by Adam, or by gradient descent at Adam's rate (real weights
+// alone). A step allocates nothing: memory is allocated when the
 // trainer is made. The same bits on every instruction set. Used by one thread at a time.
 class MlpTrainer {
  public:
-  MlpTrainer(const MlpShape& shape, size_t batch, const AdamOptions& adam);
+  MlpTrainer(const MlpShape& shape, size_t batch, const AdamOptions& adam,
+             MlpOptimizer optimizer = MlpOptimizer::kAdam);
 
   // Sets the parameters and resets the optimiser.
   void load(const MlpParameters& parameters);
@@ -55,17 +53,15 @@ class MlpTrainer {
   Layer make_layer(size_t index, size_t batch) const;
   void forward(size_t rows);
   void backward(size_t rows);
-  void move(Trained* trained, float bound) const;
+  void move(Trained* trained, bool latent) const;
   Activation activation(size_t layer) const;
 
   MlpShape shape_;
-  AdamOptions adam_;
+  Adam adam_;
+  MlpOptimizer optimizer_;
   std::vector<Layer> layers_;
   Matrix inputs_;
   std::vector<float> loss_sums_, loss_margins_;
-  double power1_ = 1;  // beta1 and beta2 to the number of steps
-  double power2_ = 1;
-  float rate_ = 0;
 };
 
 }  // namespace bitfed

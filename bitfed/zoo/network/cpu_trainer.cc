@@ -33,6 +33,9 @@ class CpuTrainer : public Trainer {
   void get_gradient(size_t client, size_t parameter, std::vector<float>* gradient) const override {
     networks_[client].parameters()[parameter]->copy_gradient(gradient);
   }
+  void add_to_gradient(size_t client, size_t parameter, std::span<const float> values) override {
+    networks_[client].parameters()[parameter]->add_to_gradient(values);
+  }
 
   void begin_round(size_t client, const RandomStream& random) override {
     networks_[client].seed(random);
@@ -63,6 +66,10 @@ class CpuTrainer : public Trainer {
 };
 
 }  // namespace
+
+void Trainer::add_to_gradient(size_t /*client*/, size_t /*parameter*/, std::span<const float> /*values*/) {
+  throw failure("this device cannot change gradients");
+}
 
 std::unique_ptr<Trainer> make_cpu_trainer(const TrainedNetwork& network, size_t clients, size_t batch) {
   return std::make_unique<CpuTrainer>(network, clients, batch);

@@ -40,6 +40,8 @@ class Trainer {
   virtual void set_values(size_t client, size_t parameter, std::span<const float> values) = 0;
   virtual void get_values(size_t client, size_t parameter, std::vector<float>* values) const = 0;
   virtual void get_gradient(size_t client, size_t parameter, std::vector<float>* gradient) const = 0;
+  // For methods that descend along another gradient; a device may not have it, see Trainers::plain.
+  virtual void add_to_gradient(size_t client, size_t parameter, std::span<const float> values);
 
   // Around a client's work of one round: the present parameters are what it began with, its velocity is 0;
   // `random` is for what the network draws while it trains.
@@ -76,6 +78,8 @@ struct Trainers {
       make_cpu_trainer;
   size_t cohort = 1;
   std::string device = {};  // for the summary; empty: the CPU
+  // It has neither Adam nor Trainer::add_to_gradient. A method that needs them is refused.
+  bool plain = false;
 };
 
 // The network of a TrainedNetwork on the CPU, for what a server does with it between rounds.

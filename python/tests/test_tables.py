@@ -1,0 +1,112 @@
+"""Tables: data frames and Parquet files give the program's bytes on the same table as CSV."""
+
+import numpy as np
+import pytest
+
+import bitfed
+from bitfed.recipe import toml_text
+
+RECIPE = {
+    "name": "table",
+    "seed": 5,
+    "data": {"label": "kind", "person": "who,where", "ignore": "note", "partition": {"kind": "column"}},
+    "model": {"name": "tm", "clauses": 10},
+    "method": {"name": "fedtmos"},
+    "client": {"epochs": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def frame():
+    """A table with all that tables have: integers as classes, flags, gaps, a person of two columns."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(4)
+    kind = rng.integers(8, 12, 240)
+    table = pandas.DataFrame({
+        "who": rng.integers(0, 2, 240), "where": rng.choice(["home", "work"], 240),
+        "height": (kind % 2 + rng.normal(0, 0.3, 240)).astype(np.float32), "weight": kind + rng.normal(0, 0.3, 240),
+        "well": kind > 9, "steps": rng.integers(0, 9000, 240), "note": "a, \"quoted\"\nnote", "kind": kind,
+    })
+    table.loc[::50, "weight"] = np.nan
+    return table
+
+
+@pytest.fixture(scope="module")
+def expected(frame, tiny, summary_of):
+    """The program on the same table as CSV."""
+    frame.astype({"well": int}).to_csv(tiny / "frame.csv", index=False)
+    data = dict(RECIPE["data"], file="frame.csv")
+    (tiny / "frame.toml").write_text(toml_text(dict(RECIPE, data=data)))
+    return summary_of(tiny / "frame.toml", tiny / "from-csv")
+
+
+def test_a_data_frame_is_the_programs_table(frame, expected):
+    result = bitfed.run(RECIPE, frame, progress=False)
+    assert result.model_sha256 == expected["model_sha256"]
+    assert result.accuracy == expected["accuracy"]
+    assert result.summary["notes"] == expected["notes"]
+    assert list(result.model.classes) == ["8", "9", "10", "11"]
+
+
+def test_a_parquet_file_federates_from_one_recipe(frame, expected, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame.astype({"where": "category"}).to_parquet(tmp_path / "frame.parquet")
+    by_recipe = dict(RECIPE, data=dict(RECIPE["data"], file=str(tmp_path / "frame.parquet")))
+    (tmp_path / "parquet.toml").write_text(toml_text(by_recipe))
+    for result in (bitfed.run(tmp_path / "parquet.toml", progress=False),
+                   bitfed.run(RECIPE, tmp_path / "frame.parquet", progress=False),
+                   bitfed.run(RECIPE, progress=False, data_dir=tmp_path, set={"data.file": "frame.parquet"})):
+        assert result.model_sha256 == expected["model_sha256"]
+
+
+def test_a_run_on_parquet_is_resumed(frame, expected, tmp_path):
+    pytest.importorskip("pyarrow")
+    frame.to_parquet(tmp_path / "frame.parquet")
+    bitfed.run(RECIPE, tmp_path / "frame.parquet", out=tmp_path / "run", progress=False)
+    (tmp_path / "run" / "summary.json").unlink()
+    again = bitfed.run(RECIPE, tmp_path / "frame.parquet", out=tmp_path / "run", resume=True, progress=False)
+    assert again.model_sha256 == expected["model_sha256"]
+
+
+def test_columns_are_found_by_name(frame, tmp_path):
+    result = bitfed.run(RECIPE, frame, progress=False)
+    names = ["height", "weight", "well", "steps"]
+    expected = result.model.predict(frame[names].to_numpy(np.float32))
+    assert (result.model.predict(frame[[*reversed(frame.columns)]]) == expected).all()
+    result.model.save(tmp_path / "model.safetensors")
+    assert (bitfed.load(tmp_path / "model.safetensors").predict(frame) == expected).all()
+    with pytest.raises(ValueError, match="found no column 'steps'"):
+        result.model.predict(frame.drop(columns="steps"))
+
+
+def test_bad_tables_are_one_line(frame, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    with pytest.raises(bitfed.InputError, match="no column .*'kinds'"):
+        bitfed.run(dict(RECIPE, data=dict(RECIPE["data"], label="kinds")), frame)
+    with pytest.raises(bitfed.InputError, match="column 'where'"):
+        bitfed.run(dict(RECIPE, data=dict(RECIPE["data"], person="who")), frame)
+    with pytest.raises(ValueError, match="found no data.label"):
+        bitfed.run({"model": {"name": "tm"}}, frame)
+    (tmp_path / "junk.parquet").write_bytes(b"PAR1 but no more")
+    with pytest.raises(ValueError, match="junk.parquet: found no table"):
+        bitfed.run(RECIPE, tmp_path / "junk.parquet")
+    parquet.write_table(pyarrow.table({"kind": [1, 2], "a": [[1.0], [2.0]]}), tmp_path / "lists.parquet")
+    with pytest.raises(ValueError, match="lists.parquet: found no table of numbers and strings"):
+        bitfed.run({"data": {"label": "kind"}}, tmp_path / "lists.parquet")
+    with pytest.raises(bitfed.InputError, match="absent.parquet"):
+        bitfed.run(dict(RECIPE, data=dict(RECIPE["data"], file="absent.parquet")))
+
+
+def test_the_program_says_what_to_do(frame, tiny, tmp_path):
+    import os
+    import subprocess
+
+    path = os.environ.get("BITFED_PROGRAM")
+    if not path:
+        pytest.skip("BITFED_PROGRAM is not set")
+    (tmp_path / "x.parquet").write_bytes(b"PAR1")
+    done = subprocess.run([path, "data", "info", "x.parquet"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "pandas.read_parquet('x.parquet').to_csv" in done.stderr
