@@ -174,6 +174,8 @@ void forget(const ForgetArguments& arguments) {
   ExperimentOptions options = options_of(arguments, forgotten);
   const Experiment experiment =
       load_experiment(recipe, arguments.data_dir, "run", ClientsAre::kSimulated, options.trainers.get());
+  if (fs::exists(options.out / "recipe.toml", code))
+    throw input_error("{}: holds a run already, expected a new folder: --out DIR", options.out.string());
   const Effort effort = effort_of(folder, experiment, forgotten);
   fmt::print(stderr, "{}\n", effort.text);
   if (effort.fuses_again) options.reuse = folder;

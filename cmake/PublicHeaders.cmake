@@ -5,6 +5,7 @@ set(BITFED_PUBLIC_HEADERS
   base/config.h
   base/byte_io.h
   base/thread_pool.h
+  base/stopwatch.h
   base/modular_vector.h
   base/hash/random.h
   data/dataset.h
@@ -19,6 +20,8 @@ set(BITFED_PUBLIC_HEADERS
   run/summary.h
   run/run_folder_writer.h
   federated/method.h
+  federated/privacy/accountant.h
+  federated/privacy/differential_privacy.h
   federated/privacy/summed_update.h
   federated/privacy/update_grid.h
   federated/privacy/privacy_recipe.h

@@ -23,7 +23,7 @@ same() {
 read -ra numbers <<<"4 7 2 4 4 2 7 3"
 for method in $all_methods; do
   same $method ${numbers[0]}
-  numbers=("${numbers[@]:1}")
+  numbers=("${numbers[@]:1}" "${numbers[0]}")
 done
 same fed-bin-mlp 2
 same fed-bin-mlp 7

@@ -123,7 +123,9 @@ TEST_P(NetworkMethodTest, UploadsAddedUpElsewhere) {
   const auto here = method->make_server();
   const auto alone = method->make_server();
   const auto there = method->make_server();
-  EXPECT_TRUE(here->adds_up());
+  const bool adds_up = std::string(GetParam()) != "scaffold";  // its server looks at each client's steps
+  EXPECT_EQ(here->adds_up(), adds_up);
+  if (!adds_up) return;
   for (uint32_t round = 1; round <= 2; ++round) {
     const State broadcast = decode(encode(here->broadcast(round)), "broadcast");
     there->restore(broadcast);
@@ -182,6 +184,7 @@ TEST_P(NetworkMethodTest, AnInfiniteLossIsSaidOrEveryNumberIsFinite) {
   }
   const State saved = server->save();
   for (const Tensor& tensor : saved.tensors()) {
+    if (tensor.dtype != Dtype::kF32) continue;
     for (const float number : saved.values<float>(tensor.name, tensor.shape))
       ASSERT_TRUE(std::isfinite(number)) << tensor.name;
   }

@@ -24,7 +24,10 @@ Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels,
   panel_ = Floats(kPanelColumns *
                   std::max({kernel.taps() * input.channels, kernel.taps() * output_.shape().channels,
                             chunk_images() * output_.shape().pixels()}));
-  if (input.channels % kLanes != 0) return;  // a first layer
+  if (input.channels % kLanes != 0) {  // a first layer
+    of_image_ = Floats(weights_.gradient.values.size());
+    return;
+  }
   bordered_ = Images(batch, output_.shape().with_border(kernel.gradient_border()));
   phases_ = convolution_phases(batch, input, bordered_.shape(), kernel);
   if (phases_.size() > 1)
@@ -62,21 +65,20 @@ void Convolution::backward_to_weights(const Images& input, size_t images) {
   const size_t channels = output_.shape().channels;
   const size_t pixels = output_.shape().pixels();
   Matrix& gradient = weights_.gradient;
-  const bool by_image = input_.channels % kLanes != 0;
+  const bool by_image = of_image_.size() > 0;
   const size_t chunk = by_image ? 1 : chunk_images();
-  Floats of_image(by_image ? gradient.values.size() : 0);
   for (size_t first = 0; first < images; first += chunk) {
     const size_t count = std::min(chunk, images - first);
     const bool apart = by_image && first > 0;
     for_each_panel(channels, [&](const Panel& panel) {
       const float* columns = copy_panel(output_gradient().data() + first * pixels * channels, count * pixels,
                                         channels, panel, panel_.data());
-      float* to = (apart ? of_image.data() : gradient.row(0)) + panel.first;
+      float* to = (apart ? of_image_.data() : gradient.row(0)) + panel.first;
       neural_kernels().multiply_gathered({input.data() + first * input_.image_floats(), inputs_.data(),
                                           pixels_.data(), first > 0 && !apart, count, input_.image_floats(),
                                           columns, to, channels, gradient.rows, panel.width, pixels});
     });
-    if (apart) neural_kernels().add(gradient.row(0), of_image.data(), of_image.size(), gradient.row(0));
+    if (apart) neural_kernels().add(gradient.row(0), of_image_.data(), of_image_.size(), gradient.row(0));
   }
 }
 

@@ -46,6 +46,7 @@ class Convolution : public AddingLayer {
   std::vector<ConvolutionPhase> phases_;
   Images bordered_;      // the output's gradient with its border
   Floats panel_;         // of the weights or of the output's gradient, see panels.h
+  Floats of_image_;      // the weights' gradient of one image, in a first layer
   Floats phase_pixels_;  // a phase's gradients, where there are several phases
 };
 
