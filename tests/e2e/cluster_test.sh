@@ -80,7 +80,7 @@ grep -q 'the module for MPI is neither of' err || fail "without the module: $(ca
 
 # A rank that is killed ends all; another number of ranks goes on.
 sed 's/^rounds = 6/rounds = 200/' people.toml >long.toml
-long=(long.toml --set client.epochs=200)  # about 10 ms per round
+long=(long.toml --set client.epochs=2000)  # long enough for signals to come in time
 "$program" run "${long[@]}" --out long --json --quiet >long.json
 mpirun -n 4 "$program" run "${long[@]}" --out killed --quiet >out 2>err &
 pid=$!
