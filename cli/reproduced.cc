@@ -60,9 +60,10 @@ ReproducedTable empty_table(const PaperTable& table, const ReproductionOptions& 
 }  // namespace
 
 std::string machine_of(const RunSummary& summary) {
-  return fmt::format("{}; {} clients at once, {}, bitfed {}",
+  return fmt::format("{}{}; {} clients at once, {}, bitfed {}",
                      summary.machine.empty() ? "unknown machine" : summary.machine,
-                     summary.threads.value_or(0), summary.isa, summary.version);
+                     summary.device ? " with " + *summary.device : "", summary.threads.value_or(0),
+                     summary.isa, summary.version);
 }
 
 ReproducedTable gather(const PaperTable& table, const ReproductionOptions& options,
