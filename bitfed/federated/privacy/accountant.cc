@@ -16,7 +16,7 @@ constexpr uint32_t kMaxNoiseSteps = 10000000;
 
 // Small orders are best for large epsilons, where those between the integers count; large ones for small.
 std::vector<double> make_orders() {
-  std::vector<double> orders;
+  std::vector<double> orders = {1.1, 1.2};
   for (int quarter = 5; quarter < 40; ++quarter) orders.push_back(quarter / 4.0);
   for (int order = 10; order <= 64; ++order) orders.push_back(order);
   for (int order = 72; order <= 256; order += 8) orders.push_back(order);
