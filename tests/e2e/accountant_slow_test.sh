@@ -22,7 +22,7 @@ for sigma in (0.7, 1, 2, 5):
                 event = dp_accounting.PoissonSampledDpEvent(q, event)
             # Orders between the integers where the series converges, as it does for q < 0.1 and for q = 1.
             orders = [1 + x / 10 for x in range(1, 100)] if q != 0.1 and q != 0.5 else []
-            accountant = rdp.RdpAccountant(orders + list(range(2, 64)) + [128, 256, 512, 1024])
+            accountant = rdp.RdpAccountant(orders + list(range(2, 65)) + list(range(72, 257, 8)) + list(range(320, 1025, 64)))
             accountant.compose(event, rounds)
             theirs = accountant.get_epsilon(1e-5)
             tight = pld.PLDAccountant(value_discretization_interval=1e-3)
