@@ -32,11 +32,11 @@ const std::vector<std::pair<Event, std::string>>& every_event() {
         R"({"event":"client-finished","round":1,"client":2,"samples":3,"upload_bytes":4,"seconds":0.5,)"
         R"("origin":"reused"})");
     add(ClientLost{1, 2, "t"}, R"({"event":"client-lost","round":1,"client":2,"text":"t"})");
-    add(RoundFinished{1, 2, 3, 4, 0.5, Scores{0.25, 0.75, 0.125, 0.625}, 1.5, 6, 0.875, 7},
+    add(RoundFinished{1, 2, 3, 4, 0.5, Scores{0.25, 0.75, 0.125, 0.625}, 1.5, 8.5, 6, 0.875, 7},
         R"({"event":"round-finished","round":1,"uploads":2,"upload_bytes":3,"download_bytes":4,)"
         R"("aggregation_seconds":0.5,"accuracy":0.25,"validation_accuracy":0.75,"f1_micro":0.125,)"
-        R"("local_accuracy_mean":0.625,"evaluation_seconds":1.5,"workers":6,"workers_busy":0.875,)"
-        R"("received_bytes":7})");
+        R"("local_accuracy_mean":0.625,"evaluation_seconds":1.5,"epsilon":8.5,"workers":6,)"
+        R"("workers_busy":0.875,"received_bytes":7})");
     add(RunFinished{0.5, "0a"}, R"({"event":"run-finished","accuracy":0.5,"model_sha256":"0a"})");
     add(WaitingForClients{1, 2, 3}, R"({"event":"waiting-for-clients","round":1,"present":2,"needed":3})");
     add(ClientConnected{1, "n", "p", "v", 2},
