@@ -183,7 +183,7 @@ echo "-- two runs in one folder"
 first=$!
 trap 'kill -9 $first 2>/dev/null || true' EXIT
 tries=0
-until [ -e busy/recipe.toml ]; do
+until grep -qs round-started busy/events.jsonl; do  # its other files are written
   tries=$((tries + 1))
   [ $tries -lt 500 ] || fail "the first run does not begin"
   sleep 0.02
