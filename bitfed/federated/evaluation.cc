@@ -9,14 +9,14 @@ namespace bitfed {
 namespace {
 
 // Of one class: its samples, and how often it was predicted.
-struct ClassCounts {
+struct ClassTally {
   double right = 0;
   double samples = 0;
   double predicted = 0;
 };
 
-std::vector<ClassCounts> counts_by_class(const Confusion& confusion) {
-  std::vector<ClassCounts> counts(confusion.size());
+std::vector<ClassTally> counts_by_class(const Confusion& confusion) {
+  std::vector<ClassTally> counts(confusion.size());
   for (size_t label = 0; label < confusion.size(); ++label) {
     counts[label].right = static_cast<double>(confusion[label][label]);
     for (size_t predicted = 0; predicted < confusion.size(); ++predicted) {
@@ -90,7 +90,7 @@ EvaluationData evaluation_data(Dataset test, const std::string& evaluate) {
 double balanced_accuracy(const Confusion& confusion) {
   double sum = 0;
   size_t classes = 0;
-  for (const ClassCounts& counts : counts_by_class(confusion)) {
+  for (const ClassTally& counts : counts_by_class(confusion)) {
     if (counts.samples == 0) continue;
     sum += counts.right / counts.samples;
     ++classes;
@@ -101,7 +101,7 @@ double balanced_accuracy(const Confusion& confusion) {
 double macro_f1(const Confusion& confusion) {
   double sum = 0;
   size_t classes = 0;
-  for (const ClassCounts& counts : counts_by_class(confusion)) {
+  for (const ClassTally& counts : counts_by_class(confusion)) {
     if (counts.samples + counts.predicted == 0) continue;
     sum += 2 * counts.right / (counts.samples + counts.predicted);
     ++classes;

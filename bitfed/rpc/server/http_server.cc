@@ -110,9 +110,9 @@ sockaddr_in parse_address(const std::string& listen) {
   return address;
 }
 
-class Server : public HttpServer {
+class SocketServer : public HttpServer {
  public:
-  Server(const std::string& listen, std::function<HttpResponse(const std::string&)> answer)
+  SocketServer(const std::string& listen, std::function<HttpResponse(const std::string&)> answer)
       : answer_(std::move(answer)),
         listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     sockaddr_in address = parse_address(listen);
@@ -128,7 +128,7 @@ class Server : public HttpServer {
     thread_ = std::thread([this] { run(); });
   }
 
-  ~Server() override {
+  ~SocketServer() override {
     stopping_ = true;
     thread_.join();
   }
@@ -210,7 +210,7 @@ class Server : public HttpServer {
 
 std::unique_ptr<HttpServer> make_http_server(const std::string& listen,
                                              std::function<HttpResponse(const std::string&)> answer) {
-  return std::make_unique<Server>(listen, std::move(answer));
+  return std::make_unique<SocketServer>(listen, std::move(answer));
 }
 
 }  // namespace bitfed
