@@ -28,10 +28,11 @@ include(Layers)
 set(BITFED_LAYERS "" CACHE INTERNAL "")
 
 # Flags follow folders. SMALL: code that carries, checks and sets up; it is made small, since devices hold it, rather
-# than fast, but for the rooms in FAST (-O3) and NORMAL (-O2); `.` is what lies in the layer's own folder. APART: rooms
-# whose files use the same names for themselves, and so are never compiled together.
+# than fast, but for the rooms in FAST (-O3) and NORMAL (-O2); `.` is what lies in the layer's own folder. TOGETHER:
+# files may be compiled together, but for the rooms APART, whose files use the same names for themselves; not in layers of
+# which libbitfed.so takes single files.
 function(bitfed_layer name)
-  cmake_parse_arguments(ARG "SMALL" "" "FAST;NORMAL;APART;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL;TOGETHER" "" "FAST;NORMAL;APART;LIBRARIES" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/bitfed/${name}/*.cc)
   add_library(bitfed_${name} STATIC ${sources})
   add_library(bitfed::${name} ALIAS bitfed_${name})
@@ -75,7 +76,9 @@ function(bitfed_layer name)
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS ${level})
     endif()
   endforeach()
-  bitfed_unity(bitfed_${name} 8)
+  if(ARG_TOGETHER)
+    bitfed_unity(bitfed_${name} 8)
+  endif()
   set(BITFED_LAYERS ${BITFED_LAYERS} ${name} CACHE INTERNAL "")
 endfunction()
 

@@ -1,7 +1,7 @@
 # The layer mpi: simulations over several processes. It needs no MPI library; what does, is the module bitfed-mpi.so,
 # which the program loads where a launcher has started it, and which is built where an MPI library is found.
 
-bitfed_layer(mpi)
+bitfed_layer(mpi TOGETHER)
 get_target_property(sources bitfed_mpi SOURCES)
 list(FILTER sources EXCLUDE REGEX /mpi/module/)
 set_target_properties(bitfed_mpi PROPERTIES SOURCES "${sources}")

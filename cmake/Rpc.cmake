@@ -28,7 +28,7 @@ foreach(schema bitfed_v1 bitfed_operator_v1)
   list(APPEND generated_sources ${sources})
 endforeach()
 
-bitfed_layer(rpc SMALL)
+bitfed_layer(rpc SMALL TOGETHER)
 target_sources(bitfed_rpc PRIVATE ${generated_sources})
 # Generated code is not held to our warnings.
 set_source_files_properties(${generated_sources} PROPERTIES COMPILE_OPTIONS "-w;-Os")

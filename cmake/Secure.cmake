@@ -14,6 +14,6 @@ if(NOT openssl_found)
   message(FATAL_ERROR "BITFED_SECURE: expected OpenSSL, for this machine")
 endif()
 
-bitfed_layer(secure SMALL NORMAL protocol APART protocol)
+bitfed_layer(secure SMALL NORMAL protocol)
 target_link_libraries(bitfed_secure PRIVATE OpenSSL::Crypto)
 target_compile_definitions(bitfed_secure INTERFACE BITFED_SECURE)

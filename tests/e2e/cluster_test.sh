@@ -80,11 +80,11 @@ grep -q 'the module for MPI is neither of' err || fail "without the module: $(ca
 
 # A rank that is killed ends all; another number of ranks goes on.
 sed 's/^rounds = 6/rounds = 200/' people.toml >long.toml
-long=(long.toml --set client.epochs=2000)  # long enough for signals to come in time
+long=(long.toml --set client.epochs=1000)  # long enough for signals to come in time
 "$program" run "${long[@]}" --out long --json --quiet >long.json
 mpirun -n 4 "$program" run "${long[@]}" --out killed --quiet >out 2>err &
 pid=$!
-until_rounds killed 60 $pid
+until_rounds killed 30 $pid
 victim=$(pgrep -P $pid -f 'bitfed run long.toml' | sed -n 2p)
 kill -9 "$victim"
 status=0
@@ -98,7 +98,7 @@ mpirun -n 3 "$program" run "${long[@]}" --out killed --resume --json --quiet >ou
 # mpirun passes the signal on, but not what ranks say from then on; the run stops in good order.
 mpirun -n 3 sh -c 'exec "$@" 2>>rank.err' sh "$program" run "${long[@]}" --out stopped --quiet >out 2>err &
 pid=$!
-until_rounds stopped 30 $pid
+until_rounds stopped 20 $pid
 kill -TERM $pid
 status=0
 wait $pid || status=$?
