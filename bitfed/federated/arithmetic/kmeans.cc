@@ -13,7 +13,7 @@ namespace {
 
 using Points = std::vector<std::vector<double>>;
 
-constexpr size_t kMaxPoints = 4096;  // see kmeans
+constexpr size_t kMaxPoints = 1024;  // see kmeans
 constexpr int kMaximumIterations = 300;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Bounds are sums of rounded values; only points clearly within their bounds are skipped.

@@ -14,8 +14,8 @@ struct Clustering {
 };
 
 // Lloyd's k-means with k-means++ initialisation (Arthur and Vassilvitskii, 2007), the best of `restarts` by
-// inertia. At most as many clusters as points; all points have the same length. Of more than 4096 points, a
-// random 4096 decide the centroids, and every point goes to the nearest: the time grows with the number of
+// inertia. At most as many clusters as points; all points have the same length. Of more than 1024 points, a
+// random 1024 decide the centroids, and every point goes to the nearest: the time grows with the number of
 // points, not with the number of iterations that they need.
 Clustering kmeans(const std::vector<std::vector<double>>& points, size_t clusters, size_t restarts,
                   const RandomStream& random);
