@@ -146,8 +146,15 @@ class Estimator(ClassifierMixin, BaseEstimator):
         return X, y
 
     def _checked_table(self, X, y, reset: bool):
-        if reset and hasattr(X, "columns"):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        if reset:
+            self.__dict__.pop("feature_names_in_", None)
+        if hasattr(X, "columns"):
+            names = np.asarray(X.columns, dtype=object)
+            if reset:
+                self.feature_names_in_ = names
+            elif list(names) != list(getattr(self, "feature_names_in_", names)):
+                raise ValueError(f"X: found columns {list(names)}, expected those of fit, in their order: "
+                                 f"{list(self.feature_names_in_)}")
         X = np.asarray(X)
         X = X if X.dtype in (np.float32, np.uint8, np.bool_) else X.astype(np.float32)
         if X.ndim != 2 or X.size == 0:

@@ -229,3 +229,27 @@ print(machine.model_.sha256, pickle.loads(pickle.dumps(machine)).score(X, X[:, 0
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     X = np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32)
     assert done.stdout.split() == [TsetlinClassifier(4, epochs=1).fit(X, X[:, 0] > 0).model_.sha256, "True"]
+
+
+@pytest.mark.parametrize("scikit_learn", [True, False])
+def test_columns_in_another_order_are_refused(scikit_learn):
+    """By position, reversed columns would give other classes without a word."""
+    pytest.importorskip("pandas")
+    if scikit_learn:
+        pytest.importorskip("sklearn")
+    script = f"""
+import sys
+if not {scikit_learn}: sys.modules["sklearn"] = None
+import numpy as np, pandas
+from bitfed import TsetlinClassifier
+X = pandas.DataFrame(np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32), columns=["a", "b", "c"])
+machine = TsetlinClassifier(4, epochs=1).fit(X, X["a"] > 0)
+machine.predict(X)
+try:
+    machine.predict(X[["c", "b", "a"]])
+except ValueError as error:
+    print("refused")
+machine.fit(X.to_numpy(), X["a"] > 0).predict(X.to_numpy())
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == "refused\n"
