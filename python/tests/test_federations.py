@@ -234,6 +234,7 @@ def test_a_fusion_in_python_reuses_the_clients_of_others(tiny, tmp_path):
 def test_ctrl_c_stops_and_the_run_is_resumed(tiny, tmp_path):
     script = f"""
 import bitfed, os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 recipe = {str(tiny / 'fedtm.toml')!r}
 threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
@@ -251,6 +252,7 @@ except KeyboardInterrupt:
 def test_ctrl_c_stops_an_estimator():
     script = """
 import bitfed, numpy as np, os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 X = np.random.default_rng(0).integers(0, 255, (500, 28, 28), dtype=np.uint8)
 try:
