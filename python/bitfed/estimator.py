@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .data import as_labels
+from .data import as_labels, distinct_classes
 from .models import Model
 
 try:
@@ -86,7 +86,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def fit(self, X, y):
         X, y = self._labelled(X, y, reset=True)
-        self._start(X, np.unique(y))
+        self._start(X, distinct_classes(y))
         return self._learn(X, y, self.epochs)
 
     def partial_fit(self, X, y, classes=None):
@@ -94,7 +94,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         first = not hasattr(self, "_trainer")
         X, y = self._labelled(X, y, reset=first)
         if first:
-            self._start(X, np.unique(y if classes is None else classes))
+            self._start(X, distinct_classes(y if classes is None else classes))
         return self._learn(X, y, 1)
 
     def _labelled(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -118,11 +118,17 @@ class Estimator(ClassifierMixin, BaseEstimator):
         return self
 
     def _make_model(self) -> None:
-        core = self._trainer.model([str(c) for c in self.classes_])
+        named = hasattr(self, "feature_names_in_") and not self._takes_bits()
+        core = self._trainer.model([str(c) for c in self.classes_], self._column_names() if named else [])
         self.model_ = Model(core, self.classes_, self._column_names(), self._takes_bits())
 
     def _takes_bits(self) -> bool:
         return False
+
+    def _seed(self) -> int:
+        if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed: found {self.seed!r}, expected a whole number from 0 to 2^64 - 1")
+        return int(self.seed)
 
     def _column_names(self) -> list[str]:
         if not hasattr(self, "n_features_in_"):

@@ -52,7 +52,7 @@ class BinaryMLPClassifier(Estimator):
         widths = [X.shape[1], *(int(width) for width in self.hidden), len(self.classes_)]
         if min(widths) < 1 or self.batch < 1:
             raise ValueError(f"hidden: found {list(self.hidden)}, batch {self.batch}, expected positive numbers")
-        arguments = (widths, bool(self.binary), float(self.learning_rate), int(self.batch), int(self.seed))
+        arguments = (widths, bool(self.binary), float(self.learning_rate), int(self.batch), self._seed())
         return _core.PerceptronTrainer, arguments
 
     def _prepare(self, X: np.ndarray) -> None:

@@ -36,6 +36,8 @@ def toml_value(value: Any) -> str:
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
     if isinstance(value, int) or hasattr(value, "__index__"):
         return str(int(value))
+    if value is None:
+        raise ValueError("recipe: found None, expected a value: leave the key out for its default")
     return repr(float(value))
 
 

@@ -96,7 +96,7 @@ class TsetlinClassifier(Estimator):
         shape = list(X.shape[1:])
         columns = self._column_names() if X.ndim == 2 else []
         recipe = toml_text(self._recipe(X.ndim == 2))
-        return _core.TsetlinTrainer, (recipe, columns, shape, len(self.classes_), int(self.seed))
+        return _core.TsetlinTrainer, (recipe, columns, shape, len(self.classes_), self._seed())
 
     def _prepare(self, X: np.ndarray) -> None:
         self._trainer.fit_booleanizer(X)

@@ -64,8 +64,9 @@ class PerceptronTrainer {
     parameters_ = trainer.parameters();
   }
 
-  NamedModel model(const std::vector<std::string>& class_names) const {
-    return {std::make_shared<MlpModel>(shape_, scaling_, parameters_), "", class_names};
+  NamedModel model(const std::vector<std::string>& class_names,
+                   const std::vector<std::string>& columns) const {
+    return {std::make_shared<MlpModel>(shape_, scaling_, parameters_), "", class_names, "", {columns}};
   }
 
   State save() const {
@@ -140,7 +141,7 @@ void add_mlp_trainer(nb::module_& module) {
             run_interruptibly([&](const Stop& stop) { self.train(view, view_labels(labels), epochs, stop); });
           },
           nb::arg("X"), nb::arg("y"), nb::arg("epochs"))
-      .def("model", &PerceptronTrainer::model, nb::arg("class_names"))
+      .def("model", &PerceptronTrainer::model, nb::arg("class_names"), nb::arg("columns"))
       .def("save", [](const PerceptronTrainer& self) { return bytes_of(encode(self.save())); })
       .def("restore", [](PerceptronTrainer& self, const nb::bytes& bytes) {
         self.restore(decode(view_bytes(bytes), "the pickled estimator"));

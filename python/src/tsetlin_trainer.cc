@@ -66,12 +66,17 @@ class TsetlinTrainer {
     epochs_ += epochs;
   }
 
-  NamedModel model(const std::vector<std::string>& class_names) const {
+  // `columns`: the names of a table's, or none.
+  NamedModel model(const std::vector<std::string>& class_names,
+                   const std::vector<std::string>& columns) const {
     std::vector<TsetlinMember> members;
     for (size_t i = 0; i < machines_.size(); ++i)
       members.push_back(member_of(*machines_[i], recipe_.specialists[i].booleanizer));
-    return {std::make_shared<TsetlinModel>(recipe_.prototype.class_count(), std::move(members)), "",
-            class_names};
+    return {std::make_shared<TsetlinModel>(recipe_.prototype.class_count(), std::move(members)),
+            "",
+            class_names,
+            "",
+            {columns}};
   }
 
   State save() const {
@@ -185,7 +190,7 @@ void add_tsetlin_trainer(nb::module_& module) {
                 [&](const Stop& stop) { self.train(view, view_labels(labels), epochs, threads, stop); });
           },
           nb::arg("X"), nb::arg("y"), nb::arg("epochs"), nb::arg("threads"))
-      .def("model", &TsetlinTrainer::model, nb::arg("class_names"))
+      .def("model", &TsetlinTrainer::model, nb::arg("class_names"), nb::arg("columns"))
       .def("save", [](const TsetlinTrainer& self) { return bytes_of(encode(self.save())); })
       .def("restore", [](TsetlinTrainer& self, const nb::bytes& bytes) {
         self.restore(decode(view_bytes(bytes), "the pickled estimator"));

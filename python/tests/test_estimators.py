@@ -126,6 +126,35 @@ def test_saved_and_exported_models(squares, tmp_path):
     assert machine.export_onnx(tmp_path / "squares.onnx").stat().st_size > 100
 
 
+@pytest.mark.parametrize("estimator", [TsetlinClassifier(20, epochs=5), BinaryMLPClassifier((8,), epochs=5)])
+def test_a_saved_model_finds_its_columns_by_name(estimator, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = table()
+    frame = pandas.DataFrame(X, columns=["length", "width", "noise", "height"])
+    expected = estimator.fit(frame, y).predict(frame)
+    estimator.save(tmp_path / "model.safetensors")
+    loaded = bitfed.load(tmp_path / "model.safetensors")
+    turned = frame[["height", "noise", "width", "length"]]
+    for model in (loaded, estimator.model_, pickle.loads(pickle.dumps(loaded))):
+        assert (model.predict(turned) == expected).all()
+    with pytest.raises(ValueError, match="found no column 'width'"):
+        loaded.predict(frame.drop(columns="width"))
+    with pytest.raises(ValueError, match="row 0, column 2 is nan"):
+        loaded.predict(np.where(X == X[0, 2], np.nan, X))
+    assert '"length",' in estimator.export_c(tmp_path / "c")[1].read_text()
+    if isinstance(estimator, TsetlinClassifier):
+        assert str(loaded.rules()) == str(estimator.rules()) and "length" in str(loaded.rules())
+
+
+def test_a_saved_machine_of_bits_takes_bits(tmp_path):
+    X = np.random.default_rng(0).random((500, 12)) < 0.5
+    machine = TsetlinClassifier(20, T=15, s=3.9, epochs=5).fit(X, X[:, 0] ^ X[:, 1])
+    machine.save(tmp_path / "bits.safetensors")
+    loaded = bitfed.load(tmp_path / "bits.safetensors")
+    assert (loaded.predict(X) == machine.predict(X).astype(str)).all()
+    assert str(loaded.rules()) == str(machine.rules())
+
+
 def test_bad_input_is_one_line(squares):
     X, y, *_ = squares
     with pytest.raises(ValueError, match="expected an even number"):
@@ -136,6 +165,11 @@ def test_bad_input_is_one_line(squares):
         TsetlinClassifier(4, patch=4).fit(X, y[1:])
     with pytest.raises(ValueError, match="expected uint8"):
         TsetlinClassifier(4, patch=4).fit(X.astype(float), y)
+    with pytest.raises(ValueError, match="labels are real values such as 0.5"):
+        TsetlinClassifier(4, patch=4).fit(X, y + 0.5)
+    for seed in (None, -1, 2**64, "0"):
+        with pytest.raises(ValueError, match="seed: found"):
+            TsetlinClassifier(4, seed=seed).fit(*table())
     with pytest.raises(ValueError, match="expected .* columns|features"):
         BinaryMLPClassifier((4,), epochs=1).fit(*table()).predict(np.zeros((2, 3), np.float32))
 
