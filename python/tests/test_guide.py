@@ -1,5 +1,6 @@
 """The guide's code runs from top to bottom, on small data."""
 
+import importlib.util
 import re
 from pathlib import Path
 
@@ -28,8 +29,8 @@ def test_the_guide_runs_from_top_to_bottom(squares, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
     assert len(blocks) == 5
     for number, block in enumerate(blocks):
-        if "flower" in block:
-            pytest.importorskip("flwr")
+        if "flower" in block and importlib.util.find_spec("flwr") is None:
+            continue
         exec(compile(block, f"block {number} of {GUIDE.name}", "exec"), names)
     assert names["machine"].score(large[1], y_test) > 0.9
     assert names["result"].accuracy > 0.9  # the method in Python
