@@ -11,6 +11,7 @@ import numpy as np
 
 from .data import as_labels, distinct_classes
 from .models import Model
+from .progress import fit_progress
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -82,7 +83,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     def _read(self, X: Any) -> np.ndarray: ...
     def _make_trainer(self, X: np.ndarray) -> tuple[type, tuple]: ...
     def _prepare(self, X: np.ndarray) -> None: ...
-    def _train(self, X: np.ndarray, y: np.ndarray, epochs: int) -> None: ...
+    def _train(self, X: np.ndarray, y: np.ndarray, epochs: int, progress: Any) -> None: ...
 
     def fit(self, X, y):
         X, y = self._labelled(X, y, reset=True)
@@ -113,7 +114,8 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self._prepare(samples)
 
     def _learn(self, X: np.ndarray, y: np.ndarray, epochs: int):
-        self._train(self._read(X), as_labels(y, self.classes_), epochs)
+        with fit_progress(self.verbose, type(self).__name__) as progress:
+            self._train(self._read(X), as_labels(y, self.classes_), epochs, progress)
         self._make_model()
         return self
 

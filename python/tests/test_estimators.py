@@ -108,6 +108,18 @@ def test_a_pickled_estimator_trains_on_as_the_original(estimator):
     assert estimator.partial_fit(X, y).model_.sha256 == copy.partial_fit(X, y).model_.sha256
 
 
+@pytest.mark.parametrize("kind", [TsetlinClassifier, BinaryMLPClassifier])
+def test_progress_is_shown_on_demand(kind, capfd):
+    pytest.importorskip("tqdm")
+    X, y = table(rows=3000)
+    silent = kind(epochs=20).fit(X, y)
+    assert capfd.readouterr().err == ""
+    shown = kind(epochs=20, verbose=True).fit(X, y)
+    text = capfd.readouterr().err
+    assert kind.__name__ in text and "%|" in text
+    assert shown.model_.sha256 == silent.model_.sha256
+
+
 def test_the_seed_decides(squares):
     X, y, *_ = squares
     digests = {TsetlinClassifier(10, T=20, patch=4, epochs=1, seed=seed).fit(X, y).model_.sha256 for seed in (0, 0, 1)}
