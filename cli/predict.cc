@@ -93,9 +93,9 @@ void add_predict(CLI::App& app) {
   RowsRequest& request = arguments->request;
   command
       ->add_option("--data", request.data,
-                   "A built-in data set, a CSV file, or a recipe whose [data] is read\n"
+                   "A built-in data set, a file or folder of samples, or a recipe whose [data] is read\n"
                    "(default: the data that the model was trained on)")
-      ->type_name("NAME-or-FILE");
+      ->type_name("NAME-or-PATH");
   command->add_option("--data-dir", request.data_dir, "Where to look for data first")->type_name("DIR");
   command
       ->add_option("--rows", request.rows,

@@ -118,6 +118,12 @@ ScoredRows load_table(const RowsRequest& request, const std::optional<DataRecipe
   }
   options.ignore = split_list(request.ignore);
   options.only = file.columns;
+  for (const std::string& name : options.ignore) {
+    if (std::find(options.only.begin(), options.only.end(), name) != options.only.end()) {
+      throw input_error("--ignore {}: found an input of the model, expected a column that it does not use",
+                        name);
+    }
+  }
   options.person = request.person;
   const std::string person = has_table ? recipe->data.text("person", "") : "";
   const bool may_be_own =

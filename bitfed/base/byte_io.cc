@@ -93,7 +93,10 @@ void remove_half_written(const fs::path& folder) {
 
 Bytes read_file(const fs::path& path) {
   std::error_code code;
-  if (fs::is_directory(path, code)) throw input_error("{}: is a folder, expected a file", path.string());
+  const fs::file_status status = fs::status(path, code);
+  if (fs::is_directory(status)) throw input_error("{}: is a folder, expected a file", path.string());
+  // A pipe without a writer would be waited for.
+  if (fs::is_other(status)) throw input_error("{}: is a pipe or a device, expected a file", path.string());
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) throw input_error("{}: cannot be read: {}", path.string(), std::strerror(errno));
   const std::streamoff size = file.tellg();

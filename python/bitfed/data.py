@@ -17,7 +17,11 @@ def as_samples(X: Samples) -> np.ndarray:
     memory where it has that type already, and is contiguous."""
     X = np.asarray(X)
     if X.ndim == 2:
-        return np.ascontiguousarray(X, dtype=np.float32)
+        X = np.ascontiguousarray(X, dtype=np.float32)
+        if not np.isfinite(X.sum(dtype=np.float64)):  # of finite floats the sum is finite; no mask of X's size
+            row, column = np.argwhere(~np.isfinite(X))[0]
+            raise ValueError(f"X: row {row}, column {column} is {X[row, column]}, expected a finite number")
+        return X
     if X.ndim not in (3, 4) or X.dtype not in (np.uint8, np.bool_):
         raise ValueError(
             f"X: found {X.dtype} {list(X.shape)}, expected uint8 [samples, rows, columns] or "
@@ -43,6 +47,27 @@ def column_names(X: Samples) -> list[str]:
         return [str(name) for name in X.columns]
     shape = np.shape(X)
     return [f"column {i + 1}" for i in range(shape[1])] if len(shape) == 2 else []
+
+
+def distinct(values: Any, what: str) -> np.ndarray:
+    """The classes of labels, or the people: each value once, sorted."""
+    values = np.asarray(values)
+    if values.ndim != 1:
+        raise ValueError(f"{what}: found shape {list(values.shape)}, expected one value per sample")
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise ValueError(f"{what}: found {values[~np.isfinite(values)][0]}, expected numbers or strings")
+    try:
+        return np.unique(values)
+    except TypeError:
+        raise ValueError(f"{what}: found None or values of several types, expected numbers or strings") from None
+
+
+def distinct_classes(y: Any) -> np.ndarray:
+    classes = distinct(y, "y")
+    real = classes[classes != np.floor(classes)] if classes.dtype.kind == "f" else []
+    if len(real) > 0:
+        raise ValueError(f"y: labels are real values such as {real[0]}, expected classes")
+    return classes
 
 
 def _ranks(values: np.ndarray, names: np.ndarray, dtype: type, what: str) -> np.ndarray:
@@ -82,9 +107,10 @@ def read_parts(data: Any, classes: Any = None, name: str = "arrays") -> Parts:
     else:
         train, test = data, None
     parts = [_triple(part) for part in (train, test) if part is not None]
-    classes = np.unique(np.concatenate([np.asarray(y) for _, y, _ in parts]) if classes is None else list(classes))
+    labels = np.concatenate([np.asarray(y) for _, y, _ in parts]) if classes is None else list(classes)
+    classes = distinct_classes(labels)
     people = [np.asarray(person) for _, _, person in parts if person is not None]
-    everyone = np.unique(np.concatenate(people)) if people else np.array([], dtype=str)
+    everyone = distinct(np.concatenate(people), "person") if people else np.array([], dtype=str)
     made = [_dataset(name, part, classes, everyone) for part in parts]
     return Parts(made[0], made[1] if len(made) > 1 else None, classes)
 
@@ -147,8 +173,8 @@ class Partition:
 def partition(y: Any, kind: str = "iid", *, person: Any = None, seed: int = 0, **options: Any) -> Partition:
     """Deals samples to clients as the recipe's data.partition does: kind = "iid", "dirichlet", "dirichlet-balanced",
     "label-subset", "classes" or "column" (by person); options: clients, alpha, labels, minimum, allotment."""
-    classes = np.unique(y)
-    people = np.array([], dtype=str) if person is None else np.unique(person)
+    classes = distinct_classes(y)
+    people = np.array([], dtype=str) if person is None else distinct(person, "person")
     indices, counts, svg = _core.partition(
         spec=toml_text({"kind": kind, **options}),
         y=as_labels(y, classes),

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from .data import as_labels
+from .data import as_labels, distinct_classes
 from .models import Model
+from .progress import fit_progress
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -82,11 +83,11 @@ class Estimator(ClassifierMixin, BaseEstimator):
     def _read(self, X: Any) -> np.ndarray: ...
     def _make_trainer(self, X: np.ndarray) -> tuple[type, tuple]: ...
     def _prepare(self, X: np.ndarray) -> None: ...
-    def _train(self, X: np.ndarray, y: np.ndarray, epochs: int) -> None: ...
+    def _train(self, X: np.ndarray, y: np.ndarray, epochs: int, progress: Any) -> None: ...
 
     def fit(self, X, y):
         X, y = self._labelled(X, y, reset=True)
-        self._start(X, np.unique(y))
+        self._start(X, distinct_classes(y))
         return self._learn(X, y, self.epochs)
 
     def partial_fit(self, X, y, classes=None):
@@ -94,7 +95,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         first = not hasattr(self, "_trainer")
         X, y = self._labelled(X, y, reset=first)
         if first:
-            self._start(X, np.unique(y if classes is None else classes))
+            self._start(X, distinct_classes(y if classes is None else classes))
         return self._learn(X, y, 1)
 
     def _labelled(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -113,16 +114,23 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self._prepare(samples)
 
     def _learn(self, X: np.ndarray, y: np.ndarray, epochs: int):
-        self._train(self._read(X), as_labels(y, self.classes_), epochs)
+        with fit_progress(self.verbose, type(self).__name__) as progress:
+            self._train(self._read(X), as_labels(y, self.classes_), epochs, progress)
         self._make_model()
         return self
 
     def _make_model(self) -> None:
-        core = self._trainer.model([str(c) for c in self.classes_])
+        named = hasattr(self, "feature_names_in_") and not self._takes_bits()
+        core = self._trainer.model([str(c) for c in self.classes_], self._column_names() if named else [])
         self.model_ = Model(core, self.classes_, self._column_names(), self._takes_bits())
 
     def _takes_bits(self) -> bool:
         return False
+
+    def _seed(self) -> int:
+        if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**64:
+            raise ValueError(f"seed: found {self.seed!r}, expected a whole number from 0 to 2^64 - 1")
+        return int(self.seed)
 
     def _column_names(self) -> list[str]:
         if not hasattr(self, "n_features_in_"):
@@ -146,8 +154,15 @@ class Estimator(ClassifierMixin, BaseEstimator):
         return X, y
 
     def _checked_table(self, X, y, reset: bool):
-        if reset and hasattr(X, "columns"):
-            self.feature_names_in_ = np.asarray(X.columns, dtype=object)
+        if reset:
+            self.__dict__.pop("feature_names_in_", None)
+        if hasattr(X, "columns"):
+            names = np.asarray(X.columns, dtype=object)
+            if reset:
+                self.feature_names_in_ = names
+            elif list(names) != list(getattr(self, "feature_names_in_", names)):
+                raise ValueError(f"X: found columns {list(names)}, expected those of fit, in their order: "
+                                 f"{list(self.feature_names_in_)}")
         X = np.asarray(X)
         X = X if X.dtype in (np.float32, np.uint8, np.bool_) else X.astype(np.float32)
         if X.ndim != 2 or X.size == 0:

@@ -76,7 +76,7 @@ class Result:
         return self._frame("client-finished")
 
     def report(self) -> Report:
-        return Report([self.folder])
+        return Report([self])
 
     def __repr__(self) -> str:
         accuracy = f"{100 * self.accuracy:.2f} %" if self.accuracy is not None else "no accuracy"

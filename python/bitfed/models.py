@@ -50,7 +50,7 @@ class Rule:
 def _named(text: str, columns: list[str], bits: bool) -> str:
     """The text of a clause with the columns' own names."""
     if bits:
-        return re.sub(r"p\(0,0,(\d+)\)", lambda found: columns[int(found[1])], text)
+        return re.sub(r"p\(0,0,(\d+)\)", lambda found: columns[int(found[1])] if columns else f"x{found[1]}", text)
     return re.sub(r"column (\d+)", lambda found: columns[int(found[1]) - 1], text) if columns else text
 
 
@@ -89,8 +89,9 @@ class Model:
 
     def rules(self, per_class: int = 3, literals: int = 24) -> Rules:
         """The strongest clauses of each class of a Tsetlin machine: text, and pictures of patches."""
+        unnamed = [] if self._core.columns else self._columns
         rules = [
-            Rule(r.class_index, self.classes[r.class_index], r.vote, _named(r.text, self._columns, self._bits), r.svg)
+            Rule(r.class_index, self.classes[r.class_index], r.vote, _named(r.text, unnamed, self._bits), r.svg)
             for r in self._core.rules(per_class, literals)
         ]
         html = "" if self._bits or self._columns else self._core.rules_html(per_class)
@@ -128,4 +129,5 @@ class Model:
 def load(path: str | Path) -> Model:
     """A model file, or the model of a run's folder."""
     path = Path(path)
-    return Model(_core.Model.load(str(path / "model.safetensors" if path.is_dir() else path)))
+    core = _core.Model.load(str(path / "model.safetensors" if path.is_dir() else path))
+    return Model(core, bits=core.input_shape[:2] == (1, 1))  # planes of one pixel: an estimator's bits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class BinaryMLPClassifier(Estimator):
     batch          samples per step
     learning_rate  of Adam, which starts anew in every call
     seed           the same seed gives the same network, on every computer
+    verbose        show the progress of fit (tqdm)
     """
 
     _ALIASES = {"hidden_layer_sizes": "hidden", "batch_size": "batch", "learning_rate_init": "learning_rate"}
@@ -34,6 +36,7 @@ class BinaryMLPClassifier(Estimator):
         learning_rate: float = 1e-3,
         n_jobs: int | None = None,
         seed: int = 0,
+        verbose: bool = False,
     ):
         self.hidden = hidden
         self.binary = binary
@@ -42,6 +45,7 @@ class BinaryMLPClassifier(Estimator):
         self.learning_rate = learning_rate
         self.n_jobs = n_jobs
         self.seed = seed
+        self.verbose = verbose
 
     def _read(self, X: np.ndarray) -> np.ndarray:
         if X.ndim != 2:
@@ -52,11 +56,11 @@ class BinaryMLPClassifier(Estimator):
         widths = [X.shape[1], *(int(width) for width in self.hidden), len(self.classes_)]
         if min(widths) < 1 or self.batch < 1:
             raise ValueError(f"hidden: found {list(self.hidden)}, batch {self.batch}, expected positive numbers")
-        arguments = (widths, bool(self.binary), float(self.learning_rate), int(self.batch), int(self.seed))
+        arguments = (widths, bool(self.binary), float(self.learning_rate), int(self.batch), self._seed())
         return _core.PerceptronTrainer, arguments
 
     def _prepare(self, X: np.ndarray) -> None:
         self._trainer.fit_scaling(X)
 
-    def _train(self, X: np.ndarray, y: np.ndarray, epochs: int) -> None:
-        self._trainer.train(X, y, epochs)
+    def _train(self, X: np.ndarray, y: np.ndarray, epochs: int, progress: Any) -> None:
+        self._trainer.train(X, y, epochs, progress)

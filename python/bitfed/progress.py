@@ -1,9 +1,13 @@
-"""A run's progress through tqdm, where it is installed."""
+"""Progress of runs and of estimators through tqdm, where it is installed."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
+
+_FORMAT = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
 
 
 class Progress:
@@ -23,7 +27,7 @@ class Progress:
                 from tqdm.auto import tqdm
             except ImportError:
                 return self
-            self._bar = tqdm(total=1.0, bar_format="{l_bar}{bar}| {elapsed}<{remaining}{postfix}", leave=False)
+            self._bar = tqdm(total=1.0, bar_format=_FORMAT, leave=False)
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -52,3 +56,17 @@ class Progress:
                 self._bar.set_postfix_str(f"{100 * event['accuracy']:.1f} %")
         done = self._finished + sum(self._fractions.values()) / self._per_round / self._rounds
         self._bar.update(min(1.0, done) - self._bar.n)
+
+
+@contextmanager
+def fit_progress(shown: bool, name: str) -> Iterator[Callable[[float], None] | None]:
+    """What a trainer tells the fraction done; None if nothing is shown."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        shown = False
+    if not shown:
+        yield None
+        return
+    with tqdm(total=1.0, desc=name, bar_format=_FORMAT, leave=False) as bar:
+        yield lambda fraction: bar.update(fraction - bar.n)

@@ -1,6 +1,7 @@
 """Recipes: TOML text from dictionaries, files or the names of those that come with the package."""
 
 import json
+import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ def toml_value(value: Any) -> str:
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
     if isinstance(value, int) or hasattr(value, "__index__"):
         return str(int(value))
+    if value is None:
+        raise ValueError("recipe: found None, expected a value: leave the key out for its default")
     return repr(float(value))
 
 
@@ -82,7 +85,7 @@ def read_recipe(recipe: str | Path | Mapping[str, Any]) -> Recipe:
     """A dictionary, a file, the name of a recipe of the package, or TOML text."""
     if isinstance(recipe, Mapping):
         return Recipe(toml_text(recipe), "recipe")
-    if isinstance(recipe, str) and ("\n" in recipe or "=" in recipe):
+    if isinstance(recipe, str) and ("\n" in recipe or ("=" in recipe and not os.path.exists(recipe))):
         return Recipe(recipe, "recipe")
     path = Path(recipe)
     if not path.exists() and (FOLDER / f"{recipe}.toml").exists():

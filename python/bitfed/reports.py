@@ -12,8 +12,10 @@ from . import _core
 class Report:
     """Curves, tables and costs of runs; shown by a notebook, or saved as a page."""
 
-    def __init__(self, folders: list[Path]):
-        self.folders = [str(folder) for folder in folders]
+    def __init__(self, runs: list[Any]):
+        """Results, or folders of runs. Results are kept: a temporary folder lives as long as its result."""
+        self.runs = runs
+        self.folders = [str(getattr(run, "folder", run)) for run in runs]
 
     def page(self) -> str:
         return _core.report_page(self.folders)
@@ -34,7 +36,7 @@ class Report:
 
 def report(*runs: Any, out: str | Path | None = None) -> Report:
     """Compares results or run folders; `out`: the page to write."""
-    made = Report([getattr(run, "folder", run) for run in runs])
+    made = Report(list(runs))
     if out is not None:
         made.save(out)
     return made

@@ -34,7 +34,8 @@ def read_table(source: Any, data: Mapping[str, Any]) -> Any:
 
 def _csv(source: Any, name: str) -> bytes:
     if hasattr(source, "to_csv"):  # pandas
-        flags = {column: "uint8" for column, dtype in source.dtypes.items() if str(dtype) == "bool"}
+        types = {"bool": "uint8", "boolean": "Int8"}  # the second one with gaps
+        flags = {column: types[str(dtype)] for column, dtype in source.dtypes.items() if str(dtype) in types}
         return source.astype(flags).to_csv(index=False).encode()
     try:
         import pyarrow

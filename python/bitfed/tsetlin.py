@@ -31,6 +31,7 @@ class TsetlinClassifier(Estimator):
     members       of a composite: dictionaries of n_clauses, T, s, patch, max_literals, booleanizer
     n_jobs        threads in prediction, and machines of a composite trained at once; -1: one per processor
     seed          the same seed gives the same machine, on every computer
+    verbose       show the progress of fit (tqdm)
 
     X is [samples, features], or uint8 images [samples, rows, columns] or [samples, rows, columns, channels]. It is
     read where it is, without a copy, if it is a contiguous array of float32, uint8 or bool.
@@ -61,6 +62,7 @@ class TsetlinClassifier(Estimator):
         members: list[dict[str, Any]] | None = None,
         n_jobs: int | None = None,
         seed: int = 0,
+        verbose: bool = False,
     ):
         self.n_clauses = n_clauses
         self.T = T
@@ -75,6 +77,7 @@ class TsetlinClassifier(Estimator):
         self.members = members
         self.n_jobs = n_jobs
         self.seed = seed
+        self.verbose = verbose
 
     def rules(self, per_class: int = 3, literals: int = 24) -> Rules:
         """The strongest clauses of each class, as text and as pictures."""
@@ -96,13 +99,13 @@ class TsetlinClassifier(Estimator):
         shape = list(X.shape[1:])
         columns = self._column_names() if X.ndim == 2 else []
         recipe = toml_text(self._recipe(X.ndim == 2))
-        return _core.TsetlinTrainer, (recipe, columns, shape, len(self.classes_), int(self.seed))
+        return _core.TsetlinTrainer, (recipe, columns, shape, len(self.classes_), self._seed())
 
     def _prepare(self, X: np.ndarray) -> None:
         self._trainer.fit_booleanizer(X)
 
-    def _train(self, X: np.ndarray, y: np.ndarray, epochs: int) -> None:
-        self._trainer.train(X, y, epochs, self._threads())
+    def _train(self, X: np.ndarray, y: np.ndarray, epochs: int, progress: Any) -> None:
+        self._trainer.train(X, y, epochs, self._threads(), progress)
 
     def _recipe(self, table: bool) -> dict[str, Any]:
         """[model] and data.booleanize as a recipe has them."""

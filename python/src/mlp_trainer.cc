@@ -2,6 +2,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -52,6 +53,7 @@ class PerceptronTrainer {
 
   void train(const SampleView& view, std::span<const uint16_t> labels, uint32_t epochs, const Stop& stop) {
     check(view, labels);
+    fraction_ = 0;
     MlpTrainer trainer(shape_, std::min(batch_, view.samples.count), adam_);
     trainer.load(parameters_);
     std::vector<uint32_t> order(view.samples.count);
@@ -60,12 +62,17 @@ class PerceptronTrainer {
     for (uint32_t epoch = 0; epoch < epochs; ++epoch) {
       random.shuffle(std::span(order));
       train_epoch(view, labels, order, stop, &trainer);
+      fraction_ = static_cast<double>(epoch + 1) / epochs;
     }
     parameters_ = trainer.parameters();
   }
 
-  NamedModel model(const std::vector<std::string>& class_names) const {
-    return {std::make_shared<MlpModel>(shape_, scaling_, parameters_), "", class_names};
+  // What is done of the last call of train, also while it runs.
+  double fraction() const { return fraction_; }
+
+  NamedModel model(const std::vector<std::string>& class_names,
+                   const std::vector<std::string>& columns) const {
+    return {std::make_shared<MlpModel>(shape_, scaling_, parameters_), "", class_names, "", {columns}};
   }
 
   State save() const {
@@ -118,6 +125,7 @@ class PerceptronTrainer {
   size_t batch_;
   uint64_t seed_;
   uint64_t calls_ = 0;
+  std::atomic<double> fraction_ = 0;
   ColumnScaling scaling_;
   MlpParameters parameters_;
 };
@@ -135,12 +143,16 @@ void add_mlp_trainer(nb::module_& module) {
            })
       .def(
           "train",
-          [](PerceptronTrainer& self, const Array& array, const Labels& labels, uint32_t epochs) {
+          [](PerceptronTrainer& self, const Array& array, const Labels& labels, uint32_t epochs,
+             const nb::object& progress) {
             const SampleView view = view_samples(array);
-            run_interruptibly([&](const Stop& stop) { self.train(view, view_labels(labels), epochs, stop); });
+            run_interruptibly([&](const Stop& stop) { self.train(view, view_labels(labels), epochs, stop); },
+                              [&] {
+                                if (!progress.is_none()) progress(self.fraction());
+                              });
           },
-          nb::arg("X"), nb::arg("y"), nb::arg("epochs"))
-      .def("model", &PerceptronTrainer::model, nb::arg("class_names"))
+          nb::arg("X"), nb::arg("y"), nb::arg("epochs"), nb::arg("progress").none())
+      .def("model", &PerceptronTrainer::model, nb::arg("class_names"), nb::arg("columns"))
       .def("save", [](const PerceptronTrainer& self) { return bytes_of(encode(self.save())); })
       .def("restore", [](PerceptronTrainer& self, const nb::bytes& bytes) {
         self.restore(decode(view_bytes(bytes), "the pickled estimator"));

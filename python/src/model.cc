@@ -53,7 +53,7 @@ std::vector<Rule> rules_of(const NamedModel& named, size_t per_class, size_t lit
   for (size_t c = 0; c < model.class_count(); ++c) {
     for (const ClauseView& clause : strongest_clauses(model.members(), c, per_class)) {
       const bool picture = clause.member->booleanizer.kind != "quantile" && clause.member->shape.height > 1;
-      rules.push_back({c, clause.vote(), clause_text(clause, literals),
+      rules.push_back({c, clause.vote(), clause_text(clause, literals, named.notes.columns),
                        picture ? clause_picture(clause) : std::string()});
     }
   }
@@ -125,11 +125,9 @@ void add_models(nb::module_& module) {
           "save",
           [](const NamedModel& self, const std::string& path) { write_state(path, file_state(self)); },
           nb::arg("path"), "Writes a model file (safetensors).")
-      .def("__reduce__",
-           [](const NamedModel& self) {
-             return nb::make_tuple(nb::type<NamedModel>().attr("from_bytes"),
-                                   nb::make_tuple(bytes_of(encode(file_state(self)))));
-           })
+      .def("__getstate__", [](const NamedModel& self) { return bytes_of(encode(file_state(self))); })
+      .def("__setstate__",
+           [](NamedModel& self, const nb::bytes& bytes) { new (&self) NamedModel(from_bytes(bytes)); })
       .def_ro("name", &NamedModel::name)
       .def_ro("class_names", &NamedModel::class_names)
       .def_prop_ro(
@@ -149,20 +147,21 @@ void add_models(nb::module_& module) {
       .def(
           "rules_html",
           [](const NamedModel& self, size_t per_class) {
-            return clause_pictures(tsetlin_of(self).members(), self.class_names, per_class);
+            return clause_pictures(tsetlin_of(self).members(), self.class_names, per_class,
+                                   self.notes.columns);
           },
           nb::arg("per_class") = 3)
       .def(
           "export_c",
           [](const NamedModel& self, const std::string& name) {
-            const CExport code = export_c(*self.model, name, self.class_names);
+            const CExport code = export_c(*self.model, name, self.class_names, self.notes.columns);
             return std::make_tuple(code.header, code.source, code.trial);
           },
           nb::arg("name") = "model", "C99: header, source, and a main() to try it.")
       .def(
           "export_onnx",
           [](const NamedModel& self, const std::string& name) {
-            return bytes_of(export_onnx(*self.model, name, self.class_names));
+            return bytes_of(export_onnx(*self.model, name, self.class_names, self.notes.columns));
           },
           nb::arg("name") = "model");
 }

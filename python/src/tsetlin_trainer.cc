@@ -3,6 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <vector>
 
@@ -60,18 +61,30 @@ class TsetlinTrainer {
              const Stop& stop) {
     check(view, labels);
     make_machines();
+    passes_ = 0;
     ThreadPool pool(threads);
     pool.for_each(machines_.size(), [&](size_t i) { train_machine(i, view, labels, epochs, stop); });
     if (stop()) throw Error(Error::Kind::kStopped, "stopped");
     epochs_ += epochs;
   }
 
-  NamedModel model(const std::vector<std::string>& class_names) const {
+  // Of a call of train with so many epochs, also while it runs.
+  double fraction(uint32_t epochs) const {
+    const double all = static_cast<double>(recipe_.specialists.size()) * std::max(1U, epochs);
+    return static_cast<double>(passes_) / all;
+  }
+
+  // `columns`: the names of a table's, or none.
+  NamedModel model(const std::vector<std::string>& class_names,
+                   const std::vector<std::string>& columns) const {
     std::vector<TsetlinMember> members;
     for (size_t i = 0; i < machines_.size(); ++i)
       members.push_back(member_of(*machines_[i], recipe_.specialists[i].booleanizer));
-    return {std::make_shared<TsetlinModel>(recipe_.prototype.class_count(), std::move(members)), "",
-            class_names};
+    return {std::make_shared<TsetlinModel>(recipe_.prototype.class_count(), std::move(members)),
+            "",
+            class_names,
+            "",
+            {columns}};
   }
 
   State save() const {
@@ -146,13 +159,16 @@ class TsetlinTrainer {
     make_booleanizer(recipe_.specialists[index].booleanizer, view.shape)->fill(view.samples, &images);
     // The stream of the first client in the first round of a federation.
     const RandomStream random = RandomStream({seed_, "client", 1, 0}).substream(index);
-    for (uint32_t epoch = 0; epoch < epochs && !stop(); ++epoch)
+    for (uint32_t epoch = 0; epoch < epochs && !stop(); ++epoch) {
       machine.train_epoch(images, labels, random.substream(epochs_ + epoch), stop);
+      ++passes_;
+    }
   }
 
   TsetlinRecipe recipe_;
   uint64_t seed_;
-  uint64_t epochs_ = 0;  // done
+  uint64_t epochs_ = 0;             // done
+  std::atomic<size_t> passes_ = 0;  // of all machines over the samples, in this call of train
   std::vector<std::unique_ptr<TsetlinMachine>> machines_;
 };
 
@@ -179,13 +195,16 @@ void add_tsetlin_trainer(nb::module_& module) {
       .def(
           "train",
           [](TsetlinTrainer& self, const Array& array, const Labels& labels, uint32_t epochs,
-             unsigned threads) {
+             unsigned threads, const nb::object& progress) {
             const SampleView view = view_samples(array);
             run_interruptibly(
-                [&](const Stop& stop) { self.train(view, view_labels(labels), epochs, threads, stop); });
+                [&](const Stop& stop) { self.train(view, view_labels(labels), epochs, threads, stop); },
+                [&] {
+                  if (!progress.is_none()) progress(self.fraction(epochs));
+                });
           },
-          nb::arg("X"), nb::arg("y"), nb::arg("epochs"), nb::arg("threads"))
-      .def("model", &TsetlinTrainer::model, nb::arg("class_names"))
+          nb::arg("X"), nb::arg("y"), nb::arg("epochs"), nb::arg("threads"), nb::arg("progress").none())
+      .def("model", &TsetlinTrainer::model, nb::arg("class_names"), nb::arg("columns"))
       .def("save", [](const TsetlinTrainer& self) { return bytes_of(encode(self.save())); })
       .def("restore", [](TsetlinTrainer& self, const nb::bytes& bytes) {
         self.restore(decode(view_bytes(bytes), "the pickled estimator"));

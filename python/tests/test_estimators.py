@@ -108,6 +108,18 @@ def test_a_pickled_estimator_trains_on_as_the_original(estimator):
     assert estimator.partial_fit(X, y).model_.sha256 == copy.partial_fit(X, y).model_.sha256
 
 
+@pytest.mark.parametrize("kind", [TsetlinClassifier, BinaryMLPClassifier])
+def test_progress_is_shown_on_demand(kind, capfd):
+    pytest.importorskip("tqdm")
+    X, y = table(rows=3000)
+    silent = kind(epochs=20).fit(X, y)
+    assert capfd.readouterr().err == ""
+    shown = kind(epochs=20, verbose=True).fit(X, y)
+    text = capfd.readouterr().err
+    assert kind.__name__ in text and "%|" in text
+    assert shown.model_.sha256 == silent.model_.sha256
+
+
 def test_the_seed_decides(squares):
     X, y, *_ = squares
     digests = {TsetlinClassifier(10, T=20, patch=4, epochs=1, seed=seed).fit(X, y).model_.sha256 for seed in (0, 0, 1)}
@@ -126,6 +138,35 @@ def test_saved_and_exported_models(squares, tmp_path):
     assert machine.export_onnx(tmp_path / "squares.onnx").stat().st_size > 100
 
 
+@pytest.mark.parametrize("estimator", [TsetlinClassifier(20, epochs=5), BinaryMLPClassifier((8,), epochs=5)])
+def test_a_saved_model_finds_its_columns_by_name(estimator, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = table()
+    frame = pandas.DataFrame(X, columns=["length", "width", "noise", "height"])
+    expected = estimator.fit(frame, y).predict(frame)
+    estimator.save(tmp_path / "model.safetensors")
+    loaded = bitfed.load(tmp_path / "model.safetensors")
+    turned = frame[["height", "noise", "width", "length"]]
+    for model in (loaded, estimator.model_, pickle.loads(pickle.dumps(loaded))):
+        assert (model.predict(turned) == expected).all()
+    with pytest.raises(ValueError, match="found no column 'width'"):
+        loaded.predict(frame.drop(columns="width"))
+    with pytest.raises(ValueError, match="row 0, column 2 is nan"):
+        loaded.predict(np.where(X == X[0, 2], np.nan, X))
+    assert '"length",' in estimator.export_c(tmp_path / "c")[1].read_text()
+    if isinstance(estimator, TsetlinClassifier):
+        assert str(loaded.rules()) == str(estimator.rules()) and "length" in str(loaded.rules())
+
+
+def test_a_saved_machine_of_bits_takes_bits(tmp_path):
+    X = np.random.default_rng(0).random((500, 12)) < 0.5
+    machine = TsetlinClassifier(20, T=15, s=3.9, epochs=5).fit(X, X[:, 0] ^ X[:, 1])
+    machine.save(tmp_path / "bits.safetensors")
+    loaded = bitfed.load(tmp_path / "bits.safetensors")
+    assert (loaded.predict(X) == machine.predict(X).astype(str)).all()
+    assert str(loaded.rules()) == str(machine.rules())
+
+
 def test_bad_input_is_one_line(squares):
     X, y, *_ = squares
     with pytest.raises(ValueError, match="expected an even number"):
@@ -136,6 +177,11 @@ def test_bad_input_is_one_line(squares):
         TsetlinClassifier(4, patch=4).fit(X, y[1:])
     with pytest.raises(ValueError, match="expected uint8"):
         TsetlinClassifier(4, patch=4).fit(X.astype(float), y)
+    with pytest.raises(ValueError, match="labels are real values such as 0.5"):
+        TsetlinClassifier(4, patch=4).fit(X, y + 0.5)
+    for seed in (None, -1, 2**64, "0"):
+        with pytest.raises(ValueError, match="seed: found"):
+            TsetlinClassifier(4, seed=seed).fit(*table())
     with pytest.raises(ValueError, match="expected .* columns|features"):
         BinaryMLPClassifier((4,), epochs=1).fit(*table()).predict(np.zeros((2, 3), np.float32))
 
@@ -229,3 +275,27 @@ print(machine.model_.sha256, pickle.loads(pickle.dumps(machine)).score(X, X[:, 0
     done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     X = np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32)
     assert done.stdout.split() == [TsetlinClassifier(4, epochs=1).fit(X, X[:, 0] > 0).model_.sha256, "True"]
+
+
+@pytest.mark.parametrize("scikit_learn", [True, False])
+def test_columns_in_another_order_are_refused(scikit_learn):
+    """By position, reversed columns would give other classes without a word."""
+    pytest.importorskip("pandas")
+    if scikit_learn:
+        pytest.importorskip("sklearn")
+    script = f"""
+import sys
+if not {scikit_learn}: sys.modules["sklearn"] = None
+import numpy as np, pandas
+from bitfed import TsetlinClassifier
+X = pandas.DataFrame(np.random.default_rng(0).normal(size=(100, 3)).astype(np.float32), columns=["a", "b", "c"])
+machine = TsetlinClassifier(4, epochs=1).fit(X, X["a"] > 0)
+machine.predict(X)
+try:
+    machine.predict(X[["c", "b", "a"]])
+except ValueError as error:
+    print("refused")
+machine.fit(X.to_numpy(), X["a"] > 0).predict(X.to_numpy())
+"""
+    done = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
+    assert done.stdout == "refused\n"

@@ -228,12 +228,40 @@ def test_a_fusion_in_python_reuses_the_clients_of_others(tiny, tmp_path):
     assert own.model.rules()
 
 
+def test_bad_arrays_are_one_line(tiny):
+    X, y, person = rows(tiny)
+    recipe = {"data": {"partition": {"kind": "iid", "clients": 3}}, "model": {"name": "tm", "clauses": 4}}
+
+    def refuse(text, *data, recipe=recipe):
+        with pytest.raises(ValueError, match=text):
+            bitfed.run(recipe, data, progress=False)
+
+    refuse("y: labels are real values such as", X, X[:, 0])
+    refuse("y: found nan", X, np.where(y == "cat", np.nan, 1.0))
+    refuse("y: found None or values of several types", X, np.where(y == "cat", None, y))
+    refuse(r"y: found shape \[200, 2\]", X, np.zeros((200, 2)))
+    refuse("found one class", X, np.zeros(200))
+    refuse("row 7, column 1 is inf", np.where(np.arange(400).reshape(200, 2) == 15, np.inf, X), y)
+    refuse("person: found None or values of several types", X, y, np.where(y == "cat", None, person))
+    refuse("found 10, expected 200", X, y, person[:10])
+    refuse("recipe: found None", X, y, recipe=dict(recipe, seed=None))
+
+
+def test_a_report_keeps_the_runs_it_is_about(tiny):
+    def run(seed):
+        return bitfed.run(tiny / "one-shot.toml", seed=seed, progress=False)
+
+    assert "mean ± sample deviation" in str(bitfed.report(run(0), run(1)))
+    assert "<html" in run(0).report().page()
+
+
 # Interruptions.
 
 
 def test_ctrl_c_stops_and_the_run_is_resumed(tiny, tmp_path):
     script = f"""
 import bitfed, os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 recipe = {str(tiny / 'fedtm.toml')!r}
 threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
@@ -251,6 +279,7 @@ except KeyboardInterrupt:
 def test_ctrl_c_stops_an_estimator():
     script = """
 import bitfed, numpy as np, os, signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
 threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 X = np.random.default_rng(0).integers(0, 255, (500, 28, 28), dtype=np.uint8)
 try:

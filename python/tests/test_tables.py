@@ -48,6 +48,13 @@ def test_a_data_frame_is_the_programs_table(frame, expected):
     assert list(result.model.classes) == ["8", "9", "10", "11"]
 
 
+def test_flags_with_gaps_are_numbers(frame, expected):
+    flags = frame.astype({"well": "boolean"})
+    assert bitfed.run(RECIPE, flags, progress=False).model_sha256 == expected["model_sha256"]
+    flags.loc[3, "well"] = None
+    assert "6 rows with empty cells" in str(bitfed.run(RECIPE, flags, progress=False).summary["notes"])
+
+
 def test_a_parquet_file_federates_from_one_recipe(frame, expected, tmp_path):
     pytest.importorskip("pyarrow")
     frame.astype({"where": "category"}).to_parquet(tmp_path / "frame.parquet")
@@ -70,7 +77,11 @@ def test_a_run_on_parquet_is_resumed(frame, expected, tmp_path):
 
 def test_columns_are_found_by_name(frame, tmp_path):
     result = bitfed.run(RECIPE, frame, progress=False)
+    assert "weight >" in str(result.model.rules()) or "height >" in str(result.model.rules())
     names = ["height", "weight", "well", "steps"]
+    with pytest.raises(ValueError, match="row 0, column 1 is nan"):
+        result.model.predict(frame)
+    frame = frame.dropna()
     expected = result.model.predict(frame[names].to_numpy(np.float32))
     assert (result.model.predict(frame[[*reversed(frame.columns)]]) == expected).all()
     result.model.save(tmp_path / "model.safetensors")

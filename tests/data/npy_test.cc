@@ -174,6 +174,12 @@ TEST(Arrays, WhatIsRefused) {
   EXPECT_THAT(fault(two, one), HasSubstr("is 2, expected bytes, or floats from 0 to 1"));
   EXPECT_THAT(fault(x, real), HasSubstr("labels are real values such as 0.5"));
   EXPECT_THAT(fault(x, one, {28, 28, 1}), HasSubstr("expected 28 x 28 x 1"));
+  const NpyArray two_classes = parse_npy(npy("|u1", "(2,)", {0, 1}), "y");
+  const NpyArray gap = parse_npy(npy("<f4", "(2,)", {0, 0, 0, 0x40, 0, 0, 0xc0, 0x7f}), "person");
+  EXPECT_THAT(input_error_of([&] {
+                samples_of_arrays({&x, &two_classes, &gap, nullptr}, {}, "f");
+              }),
+              HasSubstr("person: value 1 is nan"));
 }
 
 TEST(Npz, PartsOfKeras) {

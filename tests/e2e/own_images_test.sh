@@ -74,6 +74,12 @@ for name, data in {
 for name in ("cmyk", "jpeg-cut"):
     write(f"bad/{name}/a/1.png", good)
     write(f"bad/{name}/b/1.png", good)
+for name in ("circle", "nowhere", "pipe"):
+    write(f"bad/{name}/a/1.png", good)
+    write(f"bad/{name}/b/1.png", good)
+os.symlink("2.png", "bad/circle/b/2.png")
+os.symlink("3.png", "bad/nowhere/b/2.png")
+os.mkfifo("bad/pipe/b/2.png")
 write("bad/no-class/1.png", good)
 write("bad/class-empty/a/1.png", good)
 os.makedirs("bad/class-empty/b")
@@ -188,6 +194,9 @@ refuse 'empty/b/2.png: found neither' bad/empty
 refuse 'found an image of 16 x 16, but .* expected one size' bad/other-size
 refuse 'cmyk/b/2.jpg: found a JPEG in CMYK' bad/cmyk
 refuse 'jpeg-cut/b/2.jpg: not a whole JPEG' bad/jpeg-cut
+refuse 'circle/b/2.png: cannot be read' bad/circle
+refuse 'nowhere/b/2.png: cannot be read' bad/nowhere
+refuse 'pipe/b/2.png: is a pipe' bad/pipe
 refuse '1.png: found a file, expected a folder for each class' bad/no-class
 refuse 'class-empty/b: holds no image' bad/class-empty
 refuse '2.gif: found a file in the folder of class' bad/foreign

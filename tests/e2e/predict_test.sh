@@ -47,6 +47,7 @@ head -50 table.csv >part.csv
 grep -q 'is not what the model was trained on' predicted.json || fail "another file is not named as such"
 refuse '--rows test: part.csv is not what the model was trained on' $model --data part.csv --rows test
 refuse '--rows validation: .* has none' $model --rows validation
+refuse '--ignore weight: found an input of the model' $model --data part.csv --ignore person,weight
 sed '1s/height/hight/' table.csv >typo.csv
 refuse "has no column 'height'" $model --data typo.csv
 "$program" inspect $model | grep -q '^  columns       height, weight' || fail "inspect shows no columns"

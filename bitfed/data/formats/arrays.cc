@@ -101,7 +101,13 @@ std::vector<std::string> texts_of(const NpyArray& array, size_t samples, const c
                       shape_text(array.shape), samples);
   }
   std::vector<std::string> texts(samples);
-  for (size_t i = 0; i < samples; ++i) texts[i] = array.text(i);
+  for (size_t i = 0; i < samples; ++i) {
+    if (!array.is_text() && !std::isfinite(array.number(i))) {
+      throw input_error("{}: {}: value {} is {}, expected a number or a string", name, what, i,
+                        array.number(i));
+    }
+    texts[i] = array.text(i);
+  }
   return texts;
 }
 

@@ -36,7 +36,8 @@ bool is_image(const fs::path& path) {
 std::vector<fs::path> folders_of(const fs::path& folder, const char* of_what) {
   std::vector<fs::path> folders = entries_of(folder);
   for (const fs::path& path : folders) {
-    if (!fs::is_directory(path))
+    std::error_code code;
+    if (!fs::is_directory(path, code))
       throw input_error("{}: found a file, expected a folder for each {}", path.string(), of_what);
   }
   if (folders.empty())
@@ -48,9 +49,11 @@ void list_images(const fs::path& folder, const std::string& class_name, const st
                  std::vector<ImageFile>* files) {
   const size_t before = files->size();
   for (const fs::path& path : entries_of(folder)) {
-    if (fs::is_directory(path) || !is_image(path)) {
+    std::error_code code;  // a link to nothing, or in a circle, is said when it is read
+    const bool is_folder = fs::is_directory(path, code);
+    if (is_folder || !is_image(path)) {
       throw input_error("{}: found a {} in the folder of class '{}', expected images (.png, .jpg, .jpeg)",
-                        path.string(), fs::is_directory(path) ? "folder" : "file", class_name);
+                        path.string(), is_folder ? "folder" : "file", class_name);
     }
     files->push_back({path, class_name, person});
   }
