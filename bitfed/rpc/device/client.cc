@@ -1,6 +1,8 @@
 #include "bitfed/rpc/device/client.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <deque>
 #include <random>
 #include <thread>
@@ -302,12 +304,17 @@ class FederationClient {
     job_.seed = welcome.seed();
     job_.recipe = welcome.recipe();
     job_.samples = load_own_samples(options_.own, recipe, job_.seed, prototype);
-    job_.half = make_client_half({recipe, prototype, job_.seed});
+    job_.half = make_client_half({recipe, prototype, job_.seed}, [this] { return key_stream(noise_seed_); });
     job_.privacy = read_privacy(recipe, 0);
     if (options_.masked && !job_.privacy.secure_aggregation) {
       throw input_error(
           "the server's recipe: expected privacy.secure_aggregation = true, without which --masked sends no "
           "update");
+    }
+    if (clients_add_noise(recipe) && !job_.privacy.secure_aggregation) {
+      throw input_error(
+          "the server's recipe: privacy.noise: found 'clients' without secure_aggregation, expected it: the "
+          "server would see each update with its small share of the noise");
     }
     if (!store_.membership()) store_.join({job_.federation, job_.number});
     events_(DeviceJoined{.server = options_.server,
@@ -406,6 +413,7 @@ class FederationClient {
         masks = agree_on_masks(work);
         if (!masks) return;  // for newer work
         made_for = text_of(masks->session().session);
+        noise_seed_ = masks->noise_seed();
       }
       outcome = train(work, received.bytes);
       if (masks) outcome->result.upload = masked(*masks, outcome->result.upload);
@@ -438,6 +446,11 @@ class FederationClient {
     const Digest session = session_of(job_.federation, work.round(), work.masked_attempt(), work.sha256());
     ClientStore::Sum sum{work.round(), work.masked_attempt(), {}};
     if (const auto known = store_.sum(); known && known->session.session == session) {
+      // What the device keeps has changed since: another update under the same masks would give away how.
+      if (const auto last = store_.last_accepted(); last && work.round() <= *last) {
+        throw input_error("the server: round {}: this client's update of this sum was accepted: refused",
+                          work.round());
+      }
       sum = *known;
     } else {
       if (const auto opened = store_.last_opened(); opened && work.round() <= *opened) {
@@ -474,6 +487,14 @@ class FederationClient {
     ModularVector update = read_sum_message(decode(upload, "the update"));
     masks.mask(&update);
     return encode(sum_message(update));
+  }
+
+  static std::function<uint64_t()> key_stream(const Secret& seed) {
+    return [stream = std::make_shared<KeyStream>(seed)] {
+      std::array<uint8_t, 8> bytes = {};
+      stream->next(bytes);
+      return std::bit_cast<uint64_t>(bytes);
+    };
   }
 
   void send_secure(const ClientStore::Sum& sum, v1::Secure::Phase phase, const Bytes& content) {
@@ -545,6 +566,7 @@ class FederationClient {
   std::unique_ptr<Connection> connection_;
   Job job_;
   std::unique_ptr<Identity> identity_;  // of this device, for secure aggregation
+  Secret noise_seed_ = {};              // of the update that is being made
   std::deque<Received> later_;          // tasks that came while something else was waited for
   bool refused_ = false;                // the server refused the last connection, for now
   bool server_renews_ = false;          // certificates

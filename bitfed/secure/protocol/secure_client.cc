@@ -53,6 +53,10 @@ Secret SecureClient::own(const char* purpose) const {
   return derive(session_.secret, purpose, session_.session);
 }
 
+Secret SecureClient::noise_seed() const {
+  return own("noise");
+}
+
 Bytes SecureClient::keys() const {
   RoundKeys keys;
   keys.number = number_;

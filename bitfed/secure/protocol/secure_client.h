@@ -40,6 +40,10 @@ class SecureClient {
   void mask(ModularVector* update) const;
   Bytes open(std::span<const uint8_t> survivors);
 
+  // What the noise of the masked update is drawn from: the same after a restart, so that no two updates of
+  // one sum differ by their noise, and another for every sum.
+  Secret noise_seed() const;
+
  private:
   struct Peer {
     RoundKeys keys;
