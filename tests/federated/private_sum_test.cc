@@ -254,7 +254,7 @@ TEST(DifferentialPrivacyTest, TheResolvedRecipeHasTheNoise) {
 TEST(DifferentialPrivacyTest, ClientsAddTheNoise) {
   const Sampling sampling{100, 10, 100};
   const DifferentialPrivacy masked = read("clip = 2\nepsilon = 4\nsecure_aggregation = true", sampling);
-  EXPECT_EQ(masked.noise_clients, 7u);  // more than two thirds of 10
+  EXPECT_EQ(masked.noise_clients, 6u);  // more than half of 10
   EXPECT_EQ(masked.release.sampling, 1);
   EXPECT_EQ(masked.release.noise_multiplier, noise_for(4, 1e-5, 1, 100));
   EXPECT_EQ(read("clip = 2\nepsilon = 4\nnoise = \"clients\"\nmin_survivors = 5", sampling).noise_clients,
@@ -266,7 +266,7 @@ TEST(DifferentialPrivacyTest, ClientsAddTheNoise) {
   read_differential_privacy(recipe, sampling);
   const Config resolved = Config::parse(recipe.resolved(), "resolved");
   const DifferentialPrivacy device = read_differential_privacy(resolved, {});
-  EXPECT_EQ(device.noise_clients, 7u);
+  EXPECT_EQ(device.noise_clients, 6u);
   EXPECT_EQ(device.release.noise_multiplier, noise_for(4, 1e-5, 1, 100));
   EXPECT_THAT(
       error_text(

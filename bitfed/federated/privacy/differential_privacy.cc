@@ -58,7 +58,7 @@ bool clients_add_noise(const Config& recipe) {
 }
 
 uint32_t read_min_survivors(const Config& recipe, uint32_t clients_per_round) {
-  const uint32_t least = clients_add_noise(recipe) ? 2 * clients_per_round / 3 + 1 : 3;
+  const uint32_t least = clients_add_noise(recipe) ? clients_per_round / 2 + 1 : 3;
   return static_cast<uint32_t>(
       recipe.section("privacy").integer("min_survivors", std::max(least, 2u), 2, 1 << 20));
 }

@@ -43,7 +43,7 @@ bool has_differential_privacy(const Config& recipe);
 bool clients_add_noise(const Config& recipe);
 
 // The recipe's min_survivors: the least number of clients whose sum is opened. Where clients add the noise,
-// more than two thirds of a round's unless it is given.
+// more than half of a round's unless it is given: of these a third may be lost, see least_in_sum().
 uint32_t read_min_survivors(const Config& recipe, uint32_t clients_per_round);
 
 // With `epsilon` the noise is the least for which all rounds spend that much, and max_epsilon is that epsilon

@@ -304,7 +304,8 @@ class FederationClient {
     job_.seed = welcome.seed();
     job_.recipe = welcome.recipe();
     job_.samples = load_own_samples(options_.own, recipe, job_.seed, prototype);
-    job_.half = make_client_half({recipe, prototype, job_.seed}, [this] { return key_stream(noise_seed_); });
+    job_.half =
+        make_client_half({recipe, prototype, job_.seed}, [this] { return key_stream(masks_->noise_seed()); });
     job_.privacy = read_privacy(recipe, 0);
     if (options_.masked && !job_.privacy.secure_aggregation) {
       throw input_error(
@@ -408,15 +409,13 @@ class FederationClient {
     std::optional<ClientOutcome> outcome;
     std::string made_for = work.sha256();
     try {
-      std::optional<SecureClient> masks;
       if (job_.privacy.secure_aggregation) {
-        masks = agree_on_masks(work);
-        if (!masks) return;  // for newer work
-        made_for = text_of(masks->session().session);
-        noise_seed_ = masks->noise_seed();
+        masks_ = agree_on_masks(work);
+        if (!masks_) return;  // for newer work
+        made_for = text_of(masks_->session().session);
       }
       outcome = train(work, received.bytes);
-      if (masks) outcome->result.upload = masked(*masks, outcome->result.upload);
+      if (masks_) outcome->result.upload = masked(*masks_, outcome->result.upload);
     } catch (const Error& error) {
       check_stop();
       if (error.kind() == Error::Kind::kStopped) return;  // for newer work
@@ -460,6 +459,7 @@ class FederationClient {
       sum.session.session = session;
       sum.session.secret = random_secret();
     }
+    masks_.reset();  // made with the identity before
     identity_ = make_certificate_identity(options_.trust);
     SecureClient client(sum.session, job_.number, *identity_, job_.privacy.min_survivors);
     // Durable before anything of it leaves the device.
@@ -531,10 +531,12 @@ class FederationClient {
     if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return;
     if (identity_ == nullptr) identity_ = make_certificate_identity(options_.trust);
     try {
-      SecureClient client(sum->session, job_.number, *identity_, job_.privacy.min_survivors);
+      // Those of the update are at hand unless the device was started again; checking all keys takes long.
+      if (!masks_ || masks_->session().session != sum->session.session)
+        masks_.emplace(sum->session, job_.number, *identity_, job_.privacy.min_survivors);
       const Bytes survivors(message.content().begin(), message.content().end());
-      const Bytes answer = client.open(survivors);
-      store_.put_sum({sum->round, sum->attempt, client.session()});
+      const Bytes answer = masks_->open(survivors);
+      store_.put_sum({sum->round, sum->attempt, masks_->session()});
       send_secure(*sum, v1::Secure::OPENING, answer);
     } catch (const Error& error) {
       if (error.kind() != Error::Kind::kInput) throw;
@@ -566,7 +568,7 @@ class FederationClient {
   std::unique_ptr<Connection> connection_;
   Job job_;
   std::unique_ptr<Identity> identity_;  // of this device, for secure aggregation
-  Secret noise_seed_ = {};              // of the update that is being made
+  std::optional<SecureClient> masks_;   // of the last update
   std::deque<Received> later_;          // tasks that came while something else was waited for
   bool refused_ = false;                // the server refused the last connection, for now
   bool server_renews_ = false;          // certificates

@@ -47,6 +47,7 @@ class SecureClient {
  private:
   struct Peer {
     RoundKeys keys;
+    Secret channel = {};  // what both agree on, for the keys of shares
     Secret share_of_self_mask = {};
     Secret share_of_mask_key = {};
   };
