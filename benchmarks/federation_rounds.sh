@@ -1,11 +1,14 @@
 #!/bin/bash
 # So many real clients, a process each, and their server on this machine, over TLS: federation_rounds.sh BUILD_DIR [CLIENTS]
-# [ROUNDS]. Each holds twenty points of generated data and trains the 1.4 KB perceptron of the health recipes (updates of
-# 16 KB): what is measured is the federation, not the training. Prints seconds a round and memory.
+# [ROUNDS] [KEY=VALUE...], as privacy.secure_aggregation=true. Each holds twenty points of generated data and trains the
+# 1.4 KB perceptron of the health recipes (updates of 16 KB): what is measured is the federation, not the training. Prints
+# seconds a round and memory.
 set -euo pipefail
 build=$(realpath "$1")
 clients=${2:-100}
 rounds=${3:-50}
+settings=()
+for setting in "${@:4}"; do settings+=(--set "$setting"); done
 work=$(mktemp -d)
 trap 'kill -KILL $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 cd "$work"
@@ -26,7 +29,7 @@ TOML
 "$build/bitfed" certs init >/dev/null 2>&1
 "$build/bitfed" certs server 127.0.0.1 >/dev/null 2>&1
 for number in $(seq 0 $((clients - 1))); do "$build/bitfed" certs client "client-$number" >/dev/null 2>&1; done
-"$build/bitfed" serve rounds.toml --state served --listen 127.0.0.1:0 --certs certs --linger 60 >out 2>err &
+"$build/bitfed" serve rounds.toml --state served --listen 127.0.0.1:0 --certs certs --linger 60 "${settings[@]}" >out 2>err &
 server=$!
 until port=$(grep -o 'listening on port [0-9]*' err | grep -o '[0-9]*$'); do sleep 0.1; done
 for number in $(seq 0 $((clients - 1))); do

@@ -34,6 +34,10 @@ struct Plan {
   uint64_t values = 0;  // of a model, each of which gets noise
   double delta = 1e-5;
   std::optional<DifferentialPrivacy> privacy;
+
+  // That a client takes part in a round, as the accountant counts it.
+  double probability() const { return privacy ? privacy->release.sampling : sampling.probability(); }
+  bool clients_add_noise() const { return privacy && privacy->noise_clients > 0; }
 };
 
 Plan read_plan(const PlanArguments& arguments) {
@@ -68,7 +72,7 @@ std::vector<uint64_t> milestones(uint64_t rounds) {
 std::vector<double> noises(const Plan& plan, const std::vector<double>& targets) {
   std::vector<double> result;
   for (const double epsilon : targets)
-    result.push_back(noise_for(epsilon, plan.delta, plan.sampling.probability(), plan.sampling.rounds));
+    result.push_back(noise_for(epsilon, plan.delta, plan.probability(), plan.sampling.rounds));
   if (plan.privacy) result.push_back(plan.privacy->release.noise_multiplier);
   std::sort(result.begin(), result.end());
   result.erase(std::unique(result.begin(), result.end()), result.end());
@@ -80,14 +84,15 @@ std::string epsilon_text(double epsilon) {
 }
 
 double cost(const Plan& plan, double noise, uint64_t rounds) {
-  return epsilon_of({noise, plan.sampling.probability()}, rounds, plan.delta);
+  return epsilon_of({noise, plan.probability()}, rounds, plan.delta);
 }
 
 void print_targets(const Plan& plan, const std::vector<double>& multipliers) {
   TextRows rows = {{"noise multiplier", "epsilon", "known draws", "noise / update"}};
   for (const double noise : multipliers) {
-    const double per_client = noise * std::sqrt(static_cast<double>(plan.values)) /
-                              static_cast<double>(plan.sampling.clients_per_round);
+    const auto clients = static_cast<double>(plan.sampling.clients_per_round);
+    const double shares = plan.clients_add_noise() ? clients / plan.privacy->noise_clients : 1;
+    const double per_client = noise * std::sqrt(shares * static_cast<double>(plan.values)) / clients;
     rows.push_back({fmt::format("{:.3f}", noise), epsilon_text(cost(plan, noise, plan.sampling.rounds)),
                     epsilon_text(epsilon_of({noise, 1}, plan.sampling.rounds, plan.delta)),
                     fmt::format("{:.2f}", per_client)});
@@ -135,7 +140,14 @@ void print_recipe(const Plan& plan) {
         releases_within(*privacy.max_epsilon, privacy.delta, privacy.release, plan.sampling.rounds);
     fmt::print("; it stops at epsilon {} after round {}", *privacy.max_epsilon, within);
   }
-  fmt::print(".\n\n");
+  fmt::print(".\n");
+  if (plan.clients_add_noise()) {
+    fmt::print(
+        "Clients add the noise: sums of at least {} of {} are opened, and sampling is not counted, since the "
+        "server knows who was drawn.\n",
+        privacy.noise_clients, plan.sampling.clients_per_round);
+  }
+  fmt::print("\n");
 }
 
 void print_plan(const PlanArguments& arguments) {

@@ -68,6 +68,12 @@ Audit audit(const AuditArguments& arguments) {
                       arguments.folder);
   }
   const Experiment experiment = load_experiment(recipe, arguments.data_dir, "audit", ClientsAre::kSimulated);
+  if (experiment.differential_privacy && experiment.differential_privacy->noise_clients > 0) {
+    throw input_error(
+        "{}: found noise that clients add, expected the server's: half of the clients are too few for a sum. "
+        "Audit a run with --set privacy.secure_aggregation=false --set privacy.noise=server",
+        arguments.folder);
+  }
   ThreadPool pool(arguments.threads);
   Audit result;
   for (uint32_t repeat = 0; repeat < arguments.repeats; ++repeat) {

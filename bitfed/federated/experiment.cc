@@ -150,13 +150,16 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   const Dataset prototype = subset(experiment.train, {});
   read_federation(federation, &experiment);
   const bool differential = has_differential_privacy(recipe);
+  // Where each client is drawn by itself, all may be.
+  const uint32_t most =
+      differential && !clients_add_noise(recipe) ? experiment.clients : experiment.clients_per_round;
   experiment.method = make({.recipe = recipe,
                             .prototype = prototype,
                             .seed = experiment.seed,
-                            .clients = differential ? experiment.clients : experiment.clients_per_round,
+                            .clients = most,
                             .sampling = {experiment.clients, experiment.clients_per_round},
                             .served = real});
-  experiment.privacy = read_privacy(recipe, differential ? experiment.clients : experiment.clients_per_round);
+  experiment.privacy = read_privacy(recipe, most);
   experiment.rounds = static_cast<uint32_t>(
       recipe.integer("rounds", experiment.method->default_rounds(), 1, experiment.method->max_rounds()));
   if (differential) {

@@ -112,7 +112,7 @@ std::vector<uint32_t> Federation::choose(uint32_t round) {
   const std::vector<uint32_t> present = transport_.present(round, options_.clients);
   if (present.empty()) throw Error(Error::Kind::kStopped, "stopped");
   std::vector<uint32_t> clients;
-  if (options_.privacy && round > 0) {
+  if (options_.privacy && options_.privacy->noise_clients == 0 && round > 0) {
     clients = draw_each(round, present);
   } else {
     const auto there = static_cast<uint32_t>(present.size());
@@ -239,6 +239,7 @@ bool Federation::open_sum(uint32_t round, uint64_t download_bytes) {
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
   sum.forget();
   if (opening.asked && round > 0) {
+    if (options_.privacy) ++private_rounds_;  // clients may have helped: it counts, though nothing was seen
     // Durable, so that nobody is asked again after a restart.
     if (is_evaluated(round)) evaluate(round);
     save(round);
@@ -253,7 +254,9 @@ bool Federation::open_sum(uint32_t round, uint64_t download_bytes) {
 void Federation::lose(uint32_t round, uint64_t download_bytes) {
   totals_.download_bytes += download_bytes;
   if (round == options_.rounds && selected_.round > 0) save(round);
-  events_(RoundFinished{.round = round, .download_bytes = download_bytes});
+  RoundFinished event{.round = round, .download_bytes = download_bytes};
+  if (options_.privacy && round > 0) event.epsilon = cost_->epsilon(private_rounds_, options_.privacy->delta);
+  events_(event);
 }
 
 // A cohort that failed as a whole is replaced by another, kMaxAttempts times. Where there is no other, as in

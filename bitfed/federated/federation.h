@@ -32,7 +32,8 @@ struct FederationOptions {
   // Which round's model the run ends with: the last, or the one that was best on validation data.
   bool select_by_validation = false;
   uint32_t evaluate_every = 1;  // rounds; the last one is always evaluated
-  // With differential privacy each client is drawn by itself, and rounds end at its max_epsilon.
+  // With differential privacy rounds end at its max_epsilon, and where the server adds the noise each client
+  // is drawn by itself.
   std::optional<DifferentialPrivacy> privacy;
   bool draws_secretly = false;  // who takes part in a private round: not by the seed, which is public
   // Repeating a short round is cheaper than making it durable. The work, in seconds, that a crash may cost,

@@ -157,6 +157,7 @@ const std::vector<MethodEntry>& methods();
 std::unique_ptr<Method> make_method(const MethodContext& context);
 
 // Its client half alone. A device's program, which calls this and not make_method, contains no server halves.
-std::unique_ptr<ClientHalf> make_client_half(const MethodContext& context);
+// `noise`: where that of a private update comes from, if clients add it; empty: the seed, which is public.
+std::unique_ptr<ClientHalf> make_client_half(const MethodContext& context, NoiseSource noise = {});
 
 }  // namespace bitfed

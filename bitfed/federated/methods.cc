@@ -5,6 +5,7 @@
 #include "bitfed/federated/method.h"
 #include "bitfed/federated/methods/methods.h"
 #include "bitfed/federated/privacy/private_method.h"
+#include "bitfed/federated/privacy/private_sum.h"
 #include "bitfed/federated/privacy/summed_client.h"
 #include "bitfed/federated/tsetlin/tsetlin_server.h"
 
@@ -99,14 +100,16 @@ std::unique_ptr<Method> make_method(const MethodContext& context) {
   return with_privacy(context, make_named(kMethods, context));
 }
 
-std::unique_ptr<ClientHalf> make_client_half(const MethodContext& context) {
-  const PrivacyRecipe privacy = read_privacy(context.recipe, context.clients);
+std::unique_ptr<ClientHalf> make_client_half(const MethodContext& context, NoiseSource noise) {
+  PrivacyRecipe privacy = read_privacy(context.recipe, context.clients);
   std::unique_ptr<ClientHalf> half = make_named(kClients, context);
   if (!privacy.grid) return half;
   std::optional<DifferentialPrivacy> differential;
-  if (has_differential_privacy(context.recipe))
+  if (has_differential_privacy(context.recipe)) {
     differential = read_differential_privacy(context.recipe, context.sampling);
-  return make_summed_client(privacy, differential, std::move(half));
+    privacy.grid = PrivateSum::with_room(*privacy.grid, *differential);
+  }
+  return make_summed_client(privacy, differential, std::move(half), std::move(noise));
 }
 
 }  // namespace bitfed

@@ -23,7 +23,7 @@ dying() {
 
 # federate VICTIM N: client 0 or the server dies at its N-th sync and is started again. Sets status to how it ended.
 federate() {
-  local victim=$1 moment=$2 folder=$1-$2 number
+  local victim=$1 moment=$2 folder=$recipe-$1-$2 number
   port=$(free_port)
   server_command=("$program" serve $recipe.toml --state $folder --listen 127.0.0.1:$port --plaintext --quiet --json --linger 30)
   client_command=("$program" join --server 127.0.0.1:$port --part 0 --id client-0 --state $folder-0 --plaintext --quiet --give-up 60)
@@ -53,7 +53,7 @@ for job in "people server" "people client" "masked server" "masked client"; do
   while true; do
     federate $victim $moment
     [ $status = 137 ] || break
-    rm -rf $victim-$moment $victim-$moment-*
+    rm -rf $recipe-$victim-$moment $recipe-$victim-$moment-*
     moment=$((moment + 1))
     [ $moment -lt 200 ] || fail "$victim: never ends"
   done 2>/dev/null

@@ -68,13 +68,40 @@ refused 'found without privacy.clip' people.toml --set privacy.epsilon=1
 refused "expected 'equal'" people.toml "${private[@]}" --set privacy.weights=samples
 refused 'one for each of the 2 columns' people.toml --set 'method.lower=[1]'
 
+# Clients add the noise: the same model with masks and without, also where clients drop out; sampling is not counted.
+shared=(--set federation.clients_per_round=4 --set privacy.min_survivors=3 --set federation.dropout=0.1 "${private[@]}")
+"$program" run people.toml --quiet --json --out g "${shared[@]}" --set privacy.noise=clients >g.json
+if "$program" run people.toml --quiet --json --out h "${shared[@]}" --set privacy.secure_aggregation=true >h.json 2>h.err; then
+  masks=true
+  [ "$(field g.json model_sha256)" = "$(field h.json model_sha256)" ] || fail "clients' noise: masks changed the model"
+  grep -q client-lost h/events.jsonl || fail "clients' noise: nobody dropped out"
+else
+  grep -q OpenSSL h.err || fail "clients' noise with masks: $(cat h.err)"
+  masks=false
+fi
+rounds=$(field g.json private_rounds)
+spent=$("$program" privacy epsilon --noise-multiplier 2 --rounds $rounds)
+python3 -c 'import sys; assert abs(float(sys.argv[1]) - float(sys.argv[2])) < 1e-5' "$spent" "$(field g.json epsilon)" ||
+  fail "clients' noise: epsilon $(field g.json epsilon), expected $spent"
+refused 'expected .clients.: the server would see the sum without noise' people.toml "${private[@]}" \
+  --set privacy.secure_aggregation=true --set privacy.noise=server
+refused 'privacy.min_survivors: found 4, expected at most the 3 clients of a round' people.toml "${private[@]}" \
+  --set privacy.noise=clients --set privacy.min_survivors=4
+status=0
+"$program" privacy audit g --repeats 2 --quiet >out.txt 2>err.txt || status=$?
+[ $status = 2 ] && grep -q 'found noise that clients add' err.txt || fail "audit of clients' noise: $(cat err.txt)"
+status=0
+"$program" serve people.toml --plaintext --listen 127.0.0.1:0 --state refused "${private[@]}" --set privacy.noise=clients \
+  >out.txt 2>err.txt || status=$?
+[ $status = 2 ] && grep -q "found 'clients' without secure_aggregation" err.txt || fail "served in the clear: $(cat err.txt)"
+
 # Over a network, with kills: no round is seen with two different sums, and all that was seen is counted.
 source "$source_dir/tests/e2e/federate.sh"
 source "$source_dir/tests/e2e/federate_kill.sh"
 sed -i 's/^rounds = 6/rounds = 60/' people.toml
 printf '\n[privacy]\nclip = 1\nnoise_multiplier = 4\n' >>people.toml
 federate_killed served people.toml 4 6 2 both
-python3 - served <<'PYTHON' || fail "served: a sum was drawn again, or not counted"
+check_rounds() { python3 - $1 $2 <<'PYTHON' || fail "$1: a sum was drawn again, or not counted"; }
 import json, sys
 seen = {}
 for line in open(sys.argv[1] + "/events.jsonl"):
@@ -83,10 +110,24 @@ for line in open(sys.argv[1] + "/events.jsonl"):
         seen.setdefault(event["round"], set()).add((event.get("accuracy"), event["epsilon"], event["upload_bytes"]))
 summary = json.load(open(sys.argv[1] + "/summary.json"))
 assert all(len(values) == 1 for values in seen.values()), seen
-assert summary["private_rounds"] == 60, summary["private_rounds"]
+assert summary["private_rounds"] == int(sys.argv[2]), summary["private_rounds"]
 PYTHON
+check_rounds served 60
 grep -q 'protects nobody' served/summary.json && fail "served: says that it protects nobody"
 federate_killed again people.toml 4 0 2 both
 [ "$(field again/summary.json model_sha256)" != "$(field served/summary.json model_sha256)" ] ||
   fail "served: noise by the seed"
+[ $masks = false ] && exit 0
+
+# The same with noise of the devices, which is not the seed's either.
+sed 's/^rounds = 60/rounds = 15/; s/^clients_per_round = 3/clients_per_round = 4/' people.toml >masked.toml
+printf 'secure_aggregation = true\nmin_survivors = 3\n' >>masked.toml
+"$program" run masked.toml --quiet --json --out simulated >simulated.json
+for run in masked masked-again; do
+  federate_killed $run masked.toml 4 4 3 both
+  check_rounds $run 15
+  [ "$(field $run/summary.json model_sha256)" != "$(field simulated.json model_sha256)" ] || fail "$run: noise by the seed"
+done
+[ "$(field masked/summary.json model_sha256)" != "$(field masked-again/summary.json model_sha256)" ] ||
+  fail "masked: the same noise twice"
 echo "killed $killed"

@@ -100,6 +100,94 @@ TEST(PrivateSumTest, NoiseByItsMoments) {
   }
 }
 
+// The sum of as many clients as must survive has all of the noise, that of all clients of a round more: the
+// variances add up. Means stay those of the updates.
+TEST(PrivateSumTest, SharesOfNoiseByTheirMoments) {
+  constexpr uint32_t kClients = 10;
+  constexpr uint32_t kSurvivors = 7;
+  constexpr int kCount = 20000;
+  DifferentialPrivacy shared = privacy(0.5, 2);
+  shared.noise_clients = kSurvivors;
+  const SumParts parts = {{SumKind::kChange, kCount}};
+  const UpdateGrid room = PrivateSum::with_room(grid(), shared);
+  const PrivateSum sum(shared, room, parts);
+  const ModularVector update = to_grid(room, {parts, std::vector<double>(kCount, 0.25), 1});
+  for (const uint32_t clients : {1u, kSurvivors, kClients}) {
+    ModularVector total = ModularVector::zero(room.fields(parts));
+    for (uint32_t client = 0; client < clients; ++client) {
+      ModularVector noised = update;
+      sum.add_noise(seeded_random_words({1, "noise", client}), &noised);
+      total.add(noised);
+    }
+    const UpdateMean mean = sum.mean(total, {}, clients);
+    EXPECT_EQ(mean.clients, clients);
+    EXPECT_TRUE(mean.is_noised);
+    double first = 0;
+    double second = 0;
+    for (const double value : mean.values) {
+      const double noise = (value - 0.25) * clients;  // of the sum
+      first += noise / kCount;
+      second += noise * noise / kCount;
+    }
+    const double variance = 1.0 * clients / kSurvivors;  // of the sum, if the multiplier times the clip is 1
+    EXPECT_NEAR(first, 0, 4 * std::sqrt(variance / kCount));
+    EXPECT_NEAR(second / variance, 1, 4 * std::sqrt(2.0 / kCount) + 0.01);
+  }
+}
+
+// The least shares that are allowed, of a standard deviation of 4: 64 of them make a discrete Gaussian of 32
+// as closely as floating point can tell.
+TEST(PrivateSumTest, SharesSumToADiscreteGaussian) {
+  constexpr int kReach = 400;
+  const auto gaussian = [](double sigma) {
+    std::vector<double> density(2 * kReach + 1);
+    double all = 0;
+    for (int x = -kReach; x <= kReach; ++x)
+      all += density[static_cast<size_t>(x + kReach)] = std::exp(-x * x / (2 * sigma * sigma));
+    for (double& value : density) value /= all;
+    return density;
+  };
+  std::vector<double> sum = gaussian(ReleaseCost::kMinSigma);
+  for (int doubling = 0; doubling < 6; ++doubling) {
+    std::vector<double> twice(sum.size());
+    for (int x = -kReach; x <= kReach; ++x) {
+      for (int y = std::max(-kReach, x - kReach); y <= std::min(kReach, x + kReach); ++y)
+        twice[static_cast<size_t>(x + kReach)] +=
+            sum[static_cast<size_t>(y + kReach)] * sum[static_cast<size_t>(x - y + kReach)];
+    }
+    sum = twice;
+  }
+  const std::vector<double> one = gaussian(8 * ReleaseCost::kMinSigma);
+  for (int x = -5 * 32; x <= 5 * 32; ++x) {
+    const auto at = static_cast<size_t>(x + kReach);
+    EXPECT_NEAR(sum[at] / one[at], 1, 1e-11) << x;
+  }
+}
+
+// Elements have room for the noise of all clients: sums do not wrap around.
+TEST(PrivateSumTest, RoomForSharesOfNoise) {
+  DifferentialPrivacy shared = privacy(1, 100);
+  shared.noise_clients = 2;
+  UpdateGrid small = grid();
+  small.range = 1;
+  small.max_clients = 3;
+  const SumParts parts = {{SumKind::kVote, 1000}, {SumKind::kChange, 1000}};
+  const UpdateGrid room = PrivateSum::with_room(small, shared);
+  EXPECT_EQ(PrivateSum::with_room(small, privacy(1, 100)).fields(parts), small.fields(parts));
+  const PrivateSum sum(shared, room, parts);
+  ModularVector total = ModularVector::zero(room.fields(parts));
+  std::vector<int64_t> expected(2000);
+  for (uint64_t client = 0; client < 3; ++client) {
+    ModularVector update = to_grid(room, {parts, std::vector<double>(2000, 1.0), 1});
+    sum.add_noise(seeded_random_words({2, "noise", client}), &update);
+    total.add(update);
+    const std::vector<int64_t> share = sum.noise(seeded_random_words({2, "noise", client}));
+    for (size_t i = 0; i < 2000; ++i) expected[i] += share[i] + (i < 1000 ? 1 : 1024);
+  }
+  for (size_t i = 0; i < 2000; ++i)
+    EXPECT_EQ(from_modular(total.values[i], total.fields[i / 1000].bits), expected[i]);
+}
+
 TEST(PrivateSumTest, MeanByHand) {
   const PrivateSum sum(privacy(1, 4), grid(), kAll);
   ModularVector total = ModularVector::zero(grid().fields(PrivateSum::on_grid(kAll)));
@@ -160,6 +248,33 @@ TEST(DifferentialPrivacyTest, TheResolvedRecipeHasTheNoise) {
   EXPECT_EQ(client.release.noise_multiplier, server.release.noise_multiplier);
   EXPECT_EQ(read_differential_privacy(resolved, {100, 10, 100}).release.noise_multiplier,
             server.release.noise_multiplier);
+}
+
+// The server knows who was drawn, and the sum tells how many: sampling does not count.
+TEST(DifferentialPrivacyTest, ClientsAddTheNoise) {
+  const Sampling sampling{100, 10, 100};
+  const DifferentialPrivacy masked = read("clip = 2\nepsilon = 4\nsecure_aggregation = true", sampling);
+  EXPECT_EQ(masked.noise_clients, 6u);  // more than half of 10
+  EXPECT_EQ(masked.release.sampling, 1);
+  EXPECT_EQ(masked.release.noise_multiplier, noise_for(4, 1e-5, 1, 100));
+  EXPECT_EQ(read("clip = 2\nepsilon = 4\nnoise = \"clients\"\nmin_survivors = 5", sampling).noise_clients,
+            5u);
+  EXPECT_EQ(read("clip = 2\nepsilon = 4", sampling).noise_clients, 0u);
+  // A device reads the recipe as the server resolved it.
+  const Config recipe =
+      Config::parse("[privacy]\nclip = 1\nepsilon = 4\nsecure_aggregation = true", "recipe.toml");
+  read_differential_privacy(recipe, sampling);
+  const Config resolved = Config::parse(recipe.resolved(), "resolved");
+  const DifferentialPrivacy device = read_differential_privacy(resolved, {});
+  EXPECT_EQ(device.noise_clients, 6u);
+  EXPECT_EQ(device.release.noise_multiplier, noise_for(4, 1e-5, 1, 100));
+  EXPECT_THAT(
+      error_text(
+          [&] { read("clip = 2\nepsilon = 1\nsecure_aggregation = true\nnoise = \"server\"", sampling); }),
+      HasSubstr("privacy.noise: found 'server' together with secure_aggregation, expected 'clients'"));
+  EXPECT_THAT(
+      error_text([&] { has_differential_privacy(Config::parse("[privacy]\nnoise = \"clients\"", "r")); }),
+      HasSubstr("privacy.noise: found without privacy.clip"));
 }
 
 TEST(DifferentialPrivacyTest, Refused) {

@@ -270,6 +270,30 @@ TEST(HostileServerTest, GetsOneSecretOfEachPeer) {
   EXPECT_THAT(twice({11}), HasSubstr("found 1, expected at least 3"));
 }
 
+// Ten clients, a sum of at least seven. If each may be told that three others are lost, the server can have
+// four of them lost by seven answers each (4 * 7 <= 10 * 3), and open the sum of six: so a client must see
+// eight of ten.
+TEST(HostileServerTest, TellsClientsDifferentSurvivors) {
+  EXPECT_EQ(least_in_sum(10, 10, 7), 6u);
+  EXPECT_EQ(least_in_sum(10, 10, 8), 8u);
+  EXPECT_EQ(least_in_sum(10, 10, 10), 10u);
+  EXPECT_EQ(least_in_sum(100, 65, 44), 53u);
+  const auto lists = [](uint32_t lost) {
+    std::vector<uint32_t> numbers(10 - lost);
+    std::iota(numbers.begin(), numbers.end(), 10u);
+    return write_numbers(numbers);
+  };
+  Round round(10, 7);
+  ASSERT_TRUE(round.keys() && round.shares());
+  round.mask();
+  EXPECT_THAT(error_text([&] { round.client(10).open(lists(3)); }),
+              HasSubstr("found 7 of this client's 10 neighbours, expected more"));
+  EXPECT_NO_THROW(round.client(10).open(lists(2)));
+  // An honest server does not ask for what is refused.
+  EXPECT_FALSE(round.updates({17, 18, 19}));
+  EXPECT_TRUE(round.updates({18, 19}));
+}
+
 TEST(HostileServerTest, ReplaysAListOfKeys) {
   Round earlier(10, 3, "another federation");
   ASSERT_TRUE(earlier.keys());

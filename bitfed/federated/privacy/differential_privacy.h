@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "bitfed/base/config.h"
@@ -16,7 +17,14 @@ struct DifferentialPrivacy {
   SampledGaussian release;     // of one round
   double delta = 1e-5;
   std::optional<double> max_epsilon = {};  // no round is run that would spend more; empty: no limit
+  // Each client adds a share of the noise, so large that the updates of this many have all of it; 0: the
+  // server adds it. Whoever sees the sum then learns how many are in it, and the server who: the sampling of
+  // the release is 1.
+  uint32_t noise_clients = 0;
 };
+
+// Where the noise of one update comes from: what it returns gives 64 random bits at each call.
+using NoiseSource = std::function<std::function<uint64_t()>()>;
 
 // How often a client takes part, and for how long: what a target epsilon means in noise.
 struct Sampling {
@@ -30,6 +38,13 @@ struct Sampling {
 // Whether the recipe asks for differential privacy: whether it has a clip. An input_error where it has other
 // keys of it without one.
 bool has_differential_privacy(const Config& recipe);
+
+// Whether the clients add the noise, and not the server: by the recipe, or since updates are masked.
+bool clients_add_noise(const Config& recipe);
+
+// The recipe's min_survivors: the least number of clients whose sum is opened. Where clients add the noise,
+// more than half of a round's unless it is given: of these a third may be lost, see least_in_sum().
+uint32_t read_min_survivors(const Config& recipe, uint32_t clients_per_round);
 
 // With `epsilon` the noise is the least for which all rounds spend that much, and max_epsilon is that epsilon
 // unless it is given. A client, which knows no sampling, needs the multiplier: the recipe as resolved has it.

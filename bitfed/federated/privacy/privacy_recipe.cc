@@ -28,11 +28,11 @@ PrivacyRecipe read_privacy(const Config& recipe, uint32_t clients) {
   const bool differential = has_differential_privacy(recipe);
   if (!section.has("update_grid") && !privacy.secure_aggregation && !differential) return privacy;
   if (privacy.secure_aggregation) {
-    privacy.min_survivors = static_cast<uint32_t>(section.integer("min_survivors", 3, 2, 1 << 20));
+    privacy.min_survivors = read_min_survivors(recipe, clients);
     privacy.phase_seconds = section.number("phase_seconds", privacy.phase_seconds, 0.1, 1e6);
   }
   UpdateGrid grid;
-  // What is clipped has a range; who takes part is drawn, so that all may.
+  // What is clipped has a range.
   if (differential) {
     grid.range = std::max(section.number("clip", 1, 1e-6, 1e6),
                           section.number("statistics_clip", section.number("clip", 1, 1e-6, 1e6), 1e-6, 1e6));

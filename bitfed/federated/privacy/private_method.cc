@@ -23,9 +23,12 @@ class PrivateMethod : public Method {
   }
   std::string client_key() const override {
     const UpdateGrid& grid = *privacy_.grid;
-    const std::string clip = noise_ ? fmt::format(" clip={} statistics={}", noise_->differential.clip,
-                                                  noise_->differential.statistics_clip)
-                                    : "";
+    std::string clip = noise_ ? fmt::format(" clip={} statistics={}", noise_->differential.clip,
+                                            noise_->differential.statistics_clip)
+                              : "";
+    if (noise_ && noise_->differential.noise_clients > 0)
+      clip += fmt::format(" noise={} of={}", noise_->differential.release.noise_multiplier,
+                          noise_->differential.noise_clients);
     return fmt::format("{} grid={} range={} clients={} weight={}{}{}", method_->client_key(), grid.bits,
                        grid.range, grid.max_clients, grid.max_weight,
                        privacy_.secure_aggregation ? " masked" : "", clip);
@@ -43,11 +46,11 @@ std::optional<ServerNoise> read_noise(const MethodContext& context, const Privac
                                       const Method& method) {
   if (!has_differential_privacy(context.recipe)) return std::nullopt;
   const Config section = context.recipe.section("privacy");
-  if (privacy.secure_aggregation) {
+  if (clients_add_noise(context.recipe) && context.served && !privacy.secure_aggregation) {
     throw input_error(
-        "{}: found together with secure_aggregation, expected one of the two: noise is added by "
-        "the server, in the clear",
-        section.where("clip"));
+        "{}: found 'clients' without secure_aggregation, expected it: the server would see each update with "
+        "its small share of the noise",
+        section.where("noise"));
   }
   Sampling sampling = context.sampling;
   sampling.rounds = static_cast<uint32_t>(
@@ -63,6 +66,11 @@ std::optional<ServerNoise> read_noise(const MethodContext& context, const Privac
                     .expected_clients = sampling.clients_per_round,
                     .seed = context.seed,
                     .served = context.served};
+  if (noise.differential.noise_clients > sampling.clients_per_round) {
+    throw input_error("{}: found {}, expected at most the {} clients of a round",
+                      section.where("min_survivors"), noise.differential.noise_clients,
+                      sampling.clients_per_round);
+  }
   PrivateSum(noise.differential, *privacy.grid, *server->sum_parts());  // fits the grid
   return noise;
 }
@@ -70,7 +78,7 @@ std::optional<ServerNoise> read_noise(const MethodContext& context, const Privac
 }  // namespace
 
 std::unique_ptr<Method> with_privacy(const MethodContext& context, std::unique_ptr<Method> method) {
-  const PrivacyRecipe privacy = read_privacy(context.recipe, context.clients);
+  PrivacyRecipe privacy = read_privacy(context.recipe, context.clients);
   if (!privacy.grid) return method;
   if (!method->make_server()->sum_parts()) {
     const Config section = context.recipe.section("privacy");
@@ -83,6 +91,7 @@ std::unique_ptr<Method> with_privacy(const MethodContext& context, std::unique_p
         context.recipe.section("method").text("name", ""));
   }
   const std::optional<ServerNoise> noise = read_noise(context, privacy, *method);
+  if (noise) privacy.grid = PrivateSum::with_room(*privacy.grid, noise->differential);
   return std::make_unique<PrivateMethod>(privacy, noise, std::move(method));
 }
 

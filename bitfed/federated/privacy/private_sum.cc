@@ -10,6 +10,8 @@
 namespace bitfed {
 namespace {
 
+constexpr double kMostKinds = 3;
+
 // Norms are computed in floating point: far more than their rounding.
 constexpr double kSlack = 1 + 1e-9;
 
@@ -35,7 +37,13 @@ PrivateSum::PrivateSum(const DifferentialPrivacy& privacy, const UpdateGrid& gri
                                                      : privacy.statistics_clip;
     groups_.push_back({.kind = kind, .bound = length * one_of(grid, kind)});
   }
-  const double multiplier = privacy.release.noise_multiplier * std::sqrt(static_cast<double>(groups_.size()));
+  // The variances of the clients' shares add up. A sum of discrete Gaussians is not quite one: for n shares
+  // of a standard deviation s, its probabilities differ from one's by a factor within e^±t with t <= 10 (n -
+  // 1) e^(-pi^2 s^2) (Kairouz, Liu, Steinke, "The distributed discrete Gaussian mechanism for federated
+  // learning with secure aggregation", 2021). From kMinSigma on t is below n e^-155.
+  const double kinds = static_cast<double>(groups_.size());
+  const double multiplier =
+      privacy.release.noise_multiplier * std::sqrt(kinds / std::max(privacy.noise_clients, 1u));
   for (Group& group : groups_) {
     const double sigma = std::ceil(multiplier * group.bound * kSlack);
     const auto most = static_cast<double>(DiscreteGaussian::kMaxSigma);
@@ -46,6 +54,12 @@ PrivateSum::PrivateSum(const DifferentialPrivacy& privacy, const UpdateGrid& gri
     }
     group.sigma = static_cast<uint64_t>(sigma);
   }
+}
+
+UpdateGrid PrivateSum::with_room(UpdateGrid grid, const DifferentialPrivacy& privacy) {
+  if (privacy.noise_clients > 0)
+    grid.noise = privacy.release.noise_multiplier * std::sqrt(kMostKinds / privacy.noise_clients);
+  return grid;
 }
 
 SumParts PrivateSum::on_grid(SumParts parts) {
@@ -113,18 +127,29 @@ std::vector<int64_t> PrivateSum::noise(const RandomWords& words) const {
   return result;
 }
 
+void PrivateSum::add_noise(const RandomWords& words, ModularVector* update) const {
+  const std::vector<int64_t> share = noise(words);
+  size_t next = 0;
+  size_t field = 0;
+  for (const SumPart& part : parts_) {
+    const uint32_t bits = update->fields[field++].bits;
+    for (size_t i = 0; i < part.count; ++i, ++next)
+      update->values[next] = to_modular(from_modular(update->values[next], bits) + share[next], bits);
+  }
+}
+
 UpdateMean PrivateSum::mean(const ModularVector& sum, const std::vector<int64_t>& noise,
-                            uint32_t expected) const {
-  UpdateMean mean{.values = {}, .weight = expected, .clients = expected, .is_noised = true};
-  mean.values.reserve(noise.size());
+                            uint32_t clients) const {
+  UpdateMean mean{.values = {}, .weight = clients, .clients = clients, .is_noised = true};
+  mean.values.reserve(sum.values.size());
   size_t field = 0;
   for (const SumPart& part : parts_) {
     const uint32_t bits = sum.fields[field++].bits;
     const double one = one_of(grid_, part.kind);
     for (size_t i = 0; i < part.count; ++i) {
       const size_t next = mean.values.size();
-      const int64_t total = from_modular(sum.values[next], bits) + noise[next];
-      mean.values.push_back(static_cast<double>(total) / one / expected);
+      const int64_t total = from_modular(sum.values[next], bits) + (noise.empty() ? 0 : noise[next]);
+      mean.values.push_back(static_cast<double>(total) / one / clients);
     }
   }
   return mean;

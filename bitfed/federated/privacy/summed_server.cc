@@ -27,9 +27,11 @@ class SummedServer : public ServerHalf, public MaskedSum {
                         upload.source(), elements_of(update.fields), update.fields.size(),
                         elements_of(expected), expected.size());
     }
-    // What is masked looks like anything.
-    if (!privacy_.secure_aggregation) check_on_grid(*privacy_.grid, parts, update, upload.source());
-    if (noise_ && !privacy_.secure_aggregation) private_sum().check(update, upload.source());
+    // What is masked, or has noise, looks like anything.
+    if (!privacy_.secure_aggregation && !clients_add_noise()) {
+      check_on_grid(*privacy_.grid, parts, update, upload.source());
+      if (noise_) private_sum().check(update, upload.source());
+    }
     if (clients_ == 0) sum_ = ModularVector::zero(std::move(expected));
     sum_.add(update);
     ++clients_;
@@ -37,7 +39,13 @@ class SummedServer : public ServerHalf, public MaskedSum {
 
   // The one place where the sum is at hand before the method uses it.
   void finish_round(uint32_t round) override {
-    if (noise_) {
+    if (clients_add_noise()) {
+      // Fewer have too little noise between them; with masks their sum would not have been opened.
+      const bool is_enough = clients_ >= noise_->differential.noise_clients;
+      if (is_enough) method_->accept_mean(private_sum().mean(sum_, {}, static_cast<uint32_t>(clients_)));
+      forget();
+      if (!is_enough) return;
+    } else if (noise_) {
       if (clients_ == 0) sum_ = ModularVector::zero(privacy_.grid->fields(parts_on_grid()));  // noise alone
       method_->accept_mean(noised_mean(round));
       forget();
@@ -49,7 +57,7 @@ class SummedServer : public ServerHalf, public MaskedSum {
   }
 
   MaskedSum* masked_sum() override { return privacy_.secure_aggregation ? this : nullptr; }
-  std::vector<ModularField> fields() const override { return privacy_.grid->fields(*method_->sum_parts()); }
+  std::vector<ModularField> fields() const override { return privacy_.grid->fields(parts_on_grid()); }
   void remove(const ModularVector& masks) override { sum_.subtract(masks); }
   void forget() override {
     sum_ = {};
@@ -77,6 +85,8 @@ class SummedServer : public ServerHalf, public MaskedSum {
   std::optional<uint64_t> raw_upload_bytes() const override { return method_->raw_upload_bytes(); }
 
  private:
+  bool clients_add_noise() const { return noise_ && noise_->differential.noise_clients > 0; }
+
   SumParts parts_on_grid() const {
     const SumParts parts = *method_->sum_parts();
     return noise_ ? PrivateSum::on_grid(parts) : parts;

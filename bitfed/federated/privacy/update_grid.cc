@@ -21,15 +21,30 @@ constexpr uint32_t kWeightBits = 38;
 constexpr uint64_t kMaxFields = 1 << 16;
 constexpr uint64_t kMaxElements = uint64_t{1} << 31;
 
-// The bits of an element whose sum over all clients lies within ± max_clients * max_weight * largest.
-uint32_t bits_for(const UpdateGrid& grid, double largest) {
-  const double sum = std::ceil(largest) * grid.max_weight * grid.max_clients;
+// Noise beyond so many standard deviations would wrap around: a chance of e^-128 an element.
+constexpr double kNoiseDeviations = 16;
+
+// The bits of an element whose sum over all clients lies within ± max_clients * max_weight * largest, and
+// noise beside it. `bound`: of the norm of what it is part of.
+uint32_t bits_for(const UpdateGrid& grid, double largest, double bound) {
+  const double noise = kNoiseDeviations * std::sqrt(grid.max_clients) * grid.noise * bound;
+  const double sum = std::ceil(largest) * grid.max_weight * grid.max_clients + std::ceil(noise);
   return sum < 0x1p60 ? 1 + static_cast<uint32_t>(std::bit_width(static_cast<uint64_t>(sum)))
                       : ModularVector::kMaxBits + 1;
 }
 
 uint32_t change_bits(const UpdateGrid& grid) {
-  return bits_for(grid, std::ldexp(grid.range, static_cast<int>(grid.bits)));
+  const double largest = std::ldexp(grid.range, static_cast<int>(grid.bits));
+  return bits_for(grid, largest, largest);
+}
+
+// The bits of a vote among all those of an update, each of which is 1 or -1.
+uint32_t vote_bits(const UpdateGrid& grid, const SumParts& parts) {
+  double votes = 0;
+  for (const SumPart& part : parts) {
+    if (part.kind == SumKind::kVote) votes += static_cast<double>(part.count);
+  }
+  return bits_for(grid, 1, std::sqrt(votes));
 }
 
 // One step through an update: a run of values and what becomes of them.
@@ -39,12 +54,12 @@ struct Element {
   double range = 1;  // of values
 };
 
-Element element_of(const UpdateGrid& grid, SumKind kind) {
+Element element_of(const UpdateGrid& grid, const SumParts& parts, SumKind kind) {
   switch (kind) {
     case SumKind::kChange:
       return {change_bits(grid), std::ldexp(1, static_cast<int>(grid.bits)), grid.range};
     case SumKind::kVote:
-      return {bits_for(grid, 1), 1, 1};
+      return {vote_bits(grid, parts), 1, 1};
     case SumKind::kPrecise:
       break;
   }
@@ -65,7 +80,7 @@ std::vector<ModularField> UpdateGrid::fields(const SumParts& parts) const {
   std::vector<ModularField> fields;
   for (const SumPart& part : parts) {
     const uint64_t count = part.kind == SumKind::kPrecise ? 2 * part.count : part.count;
-    fields.push_back({count, element_of(*this, part.kind).bits});
+    fields.push_back({count, element_of(*this, parts, part.kind).bits});
   }
   fields.push_back({1, kWeightBits});
   return fields;
@@ -78,7 +93,7 @@ ModularVector to_grid(const UpdateGrid& grid, const ClientUpdate& update) {
   const double weight = update.weight;
   const double* next = update.values.data();
   for (const SumPart& part : update.parts) {
-    const Element element = element_of(grid, part.kind);
+    const Element element = element_of(grid, update.parts, part.kind);
     const auto put = [&](double value) {
       vector.values.push_back(to_modular(std::llrint(weight * value), element.bits));
     };
@@ -114,7 +129,7 @@ UpdateMean from_grid(const UpdateGrid& grid, const SumParts& parts, const Modula
   const auto weight = static_cast<double>(mean.weight);
   const uint64_t* next = sum.values.data();
   for (const SumPart& part : parts) {
-    const Element element = element_of(grid, part.kind);
+    const Element element = element_of(grid, parts, part.kind);
     const auto take = [&] { return static_cast<double>(from_modular(*next++, element.bits)); };
     for (size_t i = 0; i < part.count; ++i) {
       double total = part.kind == SumKind::kPrecise ? take() : 0;
@@ -133,7 +148,7 @@ void check_on_grid(const UpdateGrid& grid, const SumParts& parts, const ModularV
     throw input_error("{}: found a weight of {}, expected 1 to {}", source, weight, grid.max_weight);
   const uint64_t* next = update.values.data();
   for (const SumPart& part : parts) {
-    const Element element = element_of(grid, part.kind);
+    const Element element = element_of(grid, parts, part.kind);
     const auto check = [&](double largest) {
       const auto value = static_cast<double>(from_modular(*next++, element.bits));
       if (!(std::fabs(value) <= largest * static_cast<double>(weight) + 0.5))

@@ -20,6 +20,8 @@ struct UpdateGrid {
   double range = 16;                 // of a change: beyond ± this a client fails
   uint32_t max_clients = 1024;       // of a round
   uint32_t max_weight = kMaxWeight;  // of a client
+  // Where clients add noise: the standard deviation of one client's, over the bound of its update.
+  double noise = 0;
 
   bool fits() const;  // the elements, into ModularVector
 

@@ -1,6 +1,8 @@
 #include "bitfed/rpc/device/client.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <deque>
 #include <random>
 #include <thread>
@@ -302,12 +304,18 @@ class FederationClient {
     job_.seed = welcome.seed();
     job_.recipe = welcome.recipe();
     job_.samples = load_own_samples(options_.own, recipe, job_.seed, prototype);
-    job_.half = make_client_half({recipe, prototype, job_.seed});
+    job_.half =
+        make_client_half({recipe, prototype, job_.seed}, [this] { return key_stream(masks_->noise_seed()); });
     job_.privacy = read_privacy(recipe, 0);
     if (options_.masked && !job_.privacy.secure_aggregation) {
       throw input_error(
           "the server's recipe: expected privacy.secure_aggregation = true, without which --masked sends no "
           "update");
+    }
+    if (clients_add_noise(recipe) && !job_.privacy.secure_aggregation) {
+      throw input_error(
+          "the server's recipe: privacy.noise: found 'clients' without secure_aggregation, expected it: the "
+          "server would see each update with its small share of the noise");
     }
     if (!store_.membership()) store_.join({job_.federation, job_.number});
     events_(DeviceJoined{.server = options_.server,
@@ -401,14 +409,13 @@ class FederationClient {
     std::optional<ClientOutcome> outcome;
     std::string made_for = work.sha256();
     try {
-      std::optional<SecureClient> masks;
       if (job_.privacy.secure_aggregation) {
-        masks = agree_on_masks(work);
-        if (!masks) return;  // for newer work
-        made_for = text_of(masks->session().session);
+        masks_ = agree_on_masks(work);
+        if (!masks_) return;  // for newer work
+        made_for = text_of(masks_->session().session);
       }
       outcome = train(work, received.bytes);
-      if (masks) outcome->result.upload = masked(*masks, outcome->result.upload);
+      if (masks_) outcome->result.upload = masked(*masks_, outcome->result.upload);
     } catch (const Error& error) {
       check_stop();
       if (error.kind() == Error::Kind::kStopped) return;  // for newer work
@@ -438,6 +445,11 @@ class FederationClient {
     const Digest session = session_of(job_.federation, work.round(), work.masked_attempt(), work.sha256());
     ClientStore::Sum sum{work.round(), work.masked_attempt(), {}};
     if (const auto known = store_.sum(); known && known->session.session == session) {
+      // What the device keeps has changed since: another update under the same masks would give away how.
+      if (const auto last = store_.last_accepted(); last && work.round() <= *last) {
+        throw input_error("the server: round {}: this client's update of this sum was accepted: refused",
+                          work.round());
+      }
       sum = *known;
     } else {
       if (const auto opened = store_.last_opened(); opened && work.round() <= *opened) {
@@ -447,6 +459,7 @@ class FederationClient {
       sum.session.session = session;
       sum.session.secret = random_secret();
     }
+    masks_.reset();  // made with the identity before
     identity_ = make_certificate_identity(options_.trust);
     SecureClient client(sum.session, job_.number, *identity_, job_.privacy.min_survivors);
     // Durable before anything of it leaves the device.
@@ -474,6 +487,14 @@ class FederationClient {
     ModularVector update = read_sum_message(decode(upload, "the update"));
     masks.mask(&update);
     return encode(sum_message(update));
+  }
+
+  static std::function<uint64_t()> key_stream(const Secret& seed) {
+    return [stream = std::make_shared<KeyStream>(seed)] {
+      std::array<uint8_t, 8> bytes = {};
+      stream->next(bytes);
+      return std::bit_cast<uint64_t>(bytes);
+    };
   }
 
   void send_secure(const ClientStore::Sum& sum, v1::Secure::Phase phase, const Bytes& content) {
@@ -510,10 +531,12 @@ class FederationClient {
     if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return;
     if (identity_ == nullptr) identity_ = make_certificate_identity(options_.trust);
     try {
-      SecureClient client(sum->session, job_.number, *identity_, job_.privacy.min_survivors);
+      // Those of the update are at hand unless the device was started again; checking all keys takes long.
+      if (!masks_ || masks_->session().session != sum->session.session)
+        masks_.emplace(sum->session, job_.number, *identity_, job_.privacy.min_survivors);
       const Bytes survivors(message.content().begin(), message.content().end());
-      const Bytes answer = client.open(survivors);
-      store_.put_sum({sum->round, sum->attempt, client.session()});
+      const Bytes answer = masks_->open(survivors);
+      store_.put_sum({sum->round, sum->attempt, masks_->session()});
       send_secure(*sum, v1::Secure::OPENING, answer);
     } catch (const Error& error) {
       if (error.kind() != Error::Kind::kInput) throw;
@@ -545,6 +568,7 @@ class FederationClient {
   std::unique_ptr<Connection> connection_;
   Job job_;
   std::unique_ptr<Identity> identity_;  // of this device, for secure aggregation
+  std::optional<SecureClient> masks_;   // of the last update
   std::deque<Received> later_;          // tasks that came while something else was waited for
   bool refused_ = false;                // the server refused the last connection, for now
   bool server_renews_ = false;          // certificates

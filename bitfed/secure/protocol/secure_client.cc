@@ -53,6 +53,10 @@ Secret SecureClient::own(const char* purpose) const {
   return derive(session_.secret, purpose, session_.session);
 }
 
+Secret SecureClient::noise_seed() const {
+  return own("noise");
+}
+
 Bytes SecureClient::keys() const {
   RoundKeys keys;
   keys.number = number_;
@@ -102,16 +106,19 @@ void SecureClient::read_list() {
     peers[holder].keys = keys;
   }
   const RoundKeys& ours = peers.at(number_).keys;
-  if (ours.mask != public_key(own(kMaskKey)) || ours.channel != public_key(own(kChannelKey)))
+  const Secret channel_key = own(kChannelKey);
+  if (ours.mask != public_key(own(kMaskKey)) || ours.channel != public_key(channel_key))
     throw input_error("the list of keys: found other keys of this client {}: refused", number_);
+  for (auto& [holder, peer] : peers) {
+    if (holder != number_) peer.channel = agree(channel_key, peer.keys.channel);
+  }
   members_ = list.members;
   holders_ = std::move(peers);
 }
 
 Secret SecureClient::channel_key(uint32_t from, uint32_t to) const {
   const uint32_t peer = from == number_ ? to : from;
-  const Secret shared = agree(own(kChannelKey), holders_.at(peer).keys.channel);
-  return derive(shared, "channel", about(session_.session, from, to));
+  return derive(holders_.at(peer).channel, "channel", about(session_.session, from, to));
 }
 
 Bytes SecureClient::shares_for(std::span<const uint8_t> key_list) {
@@ -188,9 +195,10 @@ void SecureClient::take_shares(std::span<const uint8_t> peer_shares) {
 // Of a pair the lower number adds and the higher takes off.
 void SecureClient::mask(ModularVector* update) const {
   apply_mask(own(kSelfMask), MaskSign::kAdd, update);
+  const Secret mask_key = own(kMaskKey);
   for (const uint32_t peer : sharing_) {
     if (peer == number_) continue;
-    const Secret seed = mask_seed(own(kMaskKey), holders_.at(peer).keys.mask, session_.session);
+    const Secret seed = mask_seed(mask_key, holders_.at(peer).keys.mask, session_.session);
     apply_mask(seed, number_ < peer ? MaskSign::kAdd : MaskSign::kSubtract, update);
   }
 }
@@ -215,6 +223,11 @@ Bytes SecureClient::open(std::span<const uint8_t> survivors) {
   if (answering < threshold())
     throw input_error("survivors: found {} of this client's neighbours, expected at least {}: refused",
                       answering, threshold());
+  if (const size_t least = least_in_sum(members_.size(), holders_.size(), answering); least < min_clients_)
+    throw input_error(
+        "survivors: found {} of this client's {} neighbours, expected more: others may have been told of other "
+        "survivors, and then {} clients could be in the sum, {} must be: refused",
+        answering, holders_.size(), least, min_clients_);
   session_.survivors = copy_of(survivors);
   return write_opened(opened);
 }

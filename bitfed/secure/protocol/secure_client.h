@@ -40,9 +40,14 @@ class SecureClient {
   void mask(ModularVector* update) const;
   Bytes open(std::span<const uint8_t> survivors);
 
+  // What the noise of the masked update is drawn from: the same after a restart, so that no two updates of
+  // one sum differ by their noise, and another for every sum.
+  Secret noise_seed() const;
+
  private:
   struct Peer {
     RoundKeys keys;
+    Secret channel = {};  // what both agree on, for the keys of shares
     Secret share_of_self_mask = {};
     Secret share_of_mask_key = {};
   };

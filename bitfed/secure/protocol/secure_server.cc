@@ -71,11 +71,14 @@ bool SecureServer::enough(const std::vector<uint32_t>& present) const {
   if (present.size() < min_clients_) return false;
   const std::vector<uint32_t>& owners = phase_ == Phase::kShares ? present : masked_;
   return std::all_of(owners.begin(), owners.end(), [&](uint32_t owner) {
-    const std::vector<uint32_t>& holders = holders_.at(owner);
-    const auto there = std::count_if(holders.begin(), holders.end(),
-                                     [&](uint32_t holder) { return contains(present, holder); });
-    return static_cast<size_t>(there) >= threshold_of(holders.size());
+    return holders_among(owner, present) >= threshold_of(holders_.at(owner).size());
   });
+}
+
+size_t SecureServer::holders_among(uint32_t member, const std::vector<uint32_t>& present) const {
+  const std::vector<uint32_t>& holders = holders_.at(member);
+  return static_cast<size_t>(std::count_if(holders.begin(), holders.end(),
+                                           [&](uint32_t holder) { return contains(present, holder); }));
 }
 
 bool SecureServer::end_shares() {
@@ -91,6 +94,12 @@ bool SecureServer::end_updates(const std::vector<uint32_t>& survivors) {
   if (phase_ != Phase::kUpdates || !enough(survivors) ||
       !std::includes(masked_.begin(), masked_.end(), survivors.begin(), survivors.end()))
     return false;
+  // Otherwise they would refuse.
+  const bool all_answer = std::all_of(survivors.begin(), survivors.end(), [&](uint32_t survivor) {
+    const size_t there = holders_among(survivor, survivors);
+    return least_in_sum(holders_.size(), holders_.at(survivor).size(), there) >= min_clients_;
+  });
+  if (!all_answer) return false;
   members_ = survivors;
   phase_ = Phase::kOpening;
   return true;

@@ -50,6 +50,7 @@ class SecureServer {
 
  private:
   bool enough(const std::vector<uint32_t>& present) const;
+  size_t holders_among(uint32_t member, const std::vector<uint32_t>& present) const;
   Secret opened_secret(uint32_t owner) const;
 
   Digest session_;

@@ -1,0 +1,340 @@
+// A device as it is, over TLS, with a server that does not keep to the protocol of secure aggregation.
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
+#include "bitfed/federated/method.h"
+#include "bitfed/rpc/device/client.h"
+#include "bitfed/rpc/security/certificate_identity.h"
+#include "bitfed/rpc/security/certificates.h"
+#include "bitfed/secure/protocol/secure_client.h"
+#include "bitfed/secure/protocol/secure_server.h"
+#include "bitfed_v1.grpc.pb.h"
+#include "tests/base/temporary_folder.h"
+
+namespace bitfed {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using v1::FromClient;
+using v1::FromServer;
+using v1::Secure;
+using v1::Verdict;
+
+constexpr const char* kFederation = "federation";
+constexpr const char* kRecipe = R"([data]
+[model]
+name = "mlp"
+hidden = [4]
+[method]
+name = "fed-bin-mlp"
+scaling = "declared"
+lower = [-3, -5]
+upper = [6, 3]
+[client]
+epochs = 1
+batch = 4
+[privacy]
+secure_aggregation = true
+min_survivors = 2
+max_clients = 3
+clip = 1
+noise_multiplier = 4
+)";
+
+// Hands each stream that is opened to whoever plays the server.
+class Sessions : public v1::Federation::Service {
+ public:
+  using Stream = grpc::ServerReaderWriter<FromServer, FromClient>;
+
+  grpc::Status Session(grpc::ServerContext* /*context*/, Stream* stream) override {
+    std::unique_lock lock(mutex_);
+    stream_ = stream;
+    wake_.notify_all();
+    wake_.wait(lock, [&] { return stream_ != stream; });
+    return grpc::Status::OK;
+  }
+  Stream* wait() {
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, std::chrono::seconds(60), [&] { return stream_ != nullptr; });
+    return stream_;
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    stream_ = nullptr;
+    wake_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  Stream* stream_ = nullptr;
+};
+
+std::string text_of_file(const std::filesystem::path& file) {
+  const Bytes bytes = read_file(file);
+  return {bytes.begin(), bytes.end()};
+}
+
+std::string content(const Bytes& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+Bytes bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+// The device is client 0. Clients 1 and 2, of the same authority, are played here.
+class HostileServerTest : public testing::Test {
+ protected:
+  HostileServerTest() {
+    make_authority(folder_ / "certs", "ours", 10);
+    issue_server(folder_ / "certs", {"localhost"}, 10);
+    for (const char* name : {"device", "ann", "bob"}) issue_client(folder_ / "certs", name, 10);
+    write_file_atomically(folder_ / "own.csv", std::string_view("x,y,label\n1,2,a\n2,-1,b\n0,1,a\n4,-2,b\n"));
+    prototype_.columns = {"x", "y"};
+    prototype_.class_names = {"a", "b"};
+    const Config recipe = Config::parse(kRecipe, "recipe");
+    const auto method = make_method(
+        {.recipe = recipe, .prototype = prototype_, .clients = 3, .sampling = {3, 3}, .served = true});
+    broadcast_ = encode(method->make_server()->broadcast(1));
+    for (const char* name : {"ann", "bob"}) identities_.push_back(make_certificate_identity(trust(name)));
+
+    grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+    options.pem_root_certs = text_of_file(folder_ / "certs/ca.pem");
+    options.pem_key_cert_pairs.push_back(
+        {text_of_file(folder_ / "certs/server.key"), text_of_file(folder_ / "certs/server.pem")});
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(options), &port_);
+    builder.RegisterService(&sessions_);
+    server_ = builder.BuildAndStart();
+  }
+  ~HostileServerTest() override {
+    stop_device();
+    server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  ClientTrust trust(const std::string& name) const {
+    const auto clients = folder_ / "certs" / "clients";
+    return {folder_ / "certs/ca.pem", clients / (name + ".pem"), clients / (name + ".key")};
+  }
+
+  // Starts the device, with the state that it has, as far as it is ready for work.
+  void start_device() {
+    stop_ = false;
+    device_ = std::thread([this] {
+      ClientOptions options;
+      options.server = "localhost:" + std::to_string(port_);
+      options.trust = trust("device");
+      options.own.data = folder_ / "own.csv";
+      options.state = folder_ / "state";
+      options.masked = true;
+      options.stop = [this] { return stop_.load(); };
+      try {
+        run_federation_client(options, [this](const Event& event) {
+          const std::lock_guard lock(mutex_);
+          if (const auto* warning = std::get_if<Warning>(&event)) warnings_.push_back(warning->text);
+        });
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), Error::Kind::kStopped) << error.what();
+      }
+    });
+    stream_ = sessions_.wait();
+    ASSERT_NE(stream_, nullptr);
+    ASSERT_TRUE(next().has_hello());
+    FromServer message;
+    v1::Welcome& welcome = *message.mutable_welcome();
+    welcome.set_protocol(1);
+    welcome.set_federation(kFederation);
+    welcome.set_recipe(kRecipe);
+    for (const std::string& column : prototype_.columns) welcome.mutable_prototype()->add_columns(column);
+    for (const std::string& name : prototype_.class_names) welcome.mutable_prototype()->add_class_names(name);
+    stream_->Write(message);
+    // What it has finished it offers first.
+    while (!next().has_ready()) {
+      ASSERT_TRUE(message_.has_offer()) << message_.ShortDebugString();
+      offered_ = message_.offer().sha256();
+      send_verdict(Verdict::DISCARDED);
+    }
+  }
+  void stop_device() {
+    if (!device_.joinable()) return;
+    stop_ = true;
+    device_.join();
+    sessions_.end();
+  }
+
+  // Empty: the device has gone away, or says nothing.
+  const FromClient& next() {
+    message_.Clear();
+    EXPECT_TRUE(stream_->Read(&message_));
+    return message_;
+  }
+
+  Digest session(uint32_t attempt) const {
+    return session_of(kFederation, 1, attempt, sha256_hex(broadcast_));
+  }
+  void send_work(uint32_t attempt) {
+    FromServer message;
+    v1::Work& work = *message.mutable_work();
+    work.set_round(1);
+    work.set_size(broadcast_.size());
+    work.set_sha256(sha256_hex(broadcast_));
+    work.set_masked_attempt(attempt);
+    stream_->Write(message);
+    message.set_chunk(broadcast_.data(), broadcast_.size());
+    stream_->Write(message);
+  }
+  void send_secure(Secure::Phase phase, uint32_t attempt, const Bytes& bytes) {
+    FromServer message;
+    Secure& secure = *message.mutable_secure();
+    secure.set_phase(phase);
+    secure.set_round(1);
+    secure.set_attempt(attempt);
+    secure.set_content(content(bytes));
+    stream_->Write(message);
+  }
+  void send_verdict(Verdict::Kind kind) {
+    FromServer message;
+    message.mutable_verdict()->set_kind(kind);
+    message.mutable_verdict()->set_round(1);
+    message.mutable_verdict()->set_sha256(offered_);
+    stream_->Write(message);
+  }
+  // Takes the update that the device offers, whole.
+  std::string take_update() {
+    const FromClient& message = next();
+    EXPECT_TRUE(message.has_offer()) << message.ShortDebugString();
+    offered_ = message.offer().sha256();
+    const uint64_t size = message.offer().size();
+    send_verdict(Verdict::WANTED);
+    std::string bytes;
+    while (bytes.size() < size) {
+      const FromClient& chunk = next();
+      if (chunk.chunk().empty()) break;
+      bytes += chunk.chunk();
+    }
+    return bytes;
+  }
+  std::string reason() {
+    const FromClient& message = next();
+    EXPECT_TRUE(message.has_failed()) << message.ShortDebugString();
+    return message.failed().reason();
+  }
+
+  // A session with the device and the two others, as far as all shares have been handed out.
+  void agree(uint32_t attempt) {
+    secure_ = std::make_unique<SecureServer>(session(attempt), std::vector<uint32_t>{0, 1, 2}, 2);
+    others_.clear();
+    for (uint32_t number : {1u, 2u}) {
+      others_.push_back(std::make_unique<SecureClient>(
+          ClientSession{session(attempt), random_secret(), {}, {}, {}}, number, *identities_[number - 1], 2));
+      secure_->add_keys(number, others_.back()->keys());
+    }
+    send_work(attempt);
+    secure_->add_keys(0, bytes_of(next().secure().content()));
+    ASSERT_TRUE(secure_->end_keys());
+    for (uint32_t number : {1u, 2u})
+      secure_->add_shares(number, others_[number - 1]->shares_for(secure_->message_for(number)));
+    send_secure(Secure::KEYS, attempt, secure_->message_for(0));
+    secure_->add_shares(0, bytes_of(next().secure().content()));
+    ASSERT_TRUE(secure_->end_shares());
+    send_secure(Secure::SHARES, attempt, secure_->message_for(0));
+  }
+
+  TemporaryFolder folder_;
+  Dataset prototype_;
+  Bytes broadcast_;
+  std::vector<std::unique_ptr<Identity>> identities_;
+  Sessions sessions_;
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+  Sessions::Stream* stream_ = nullptr;
+  FromClient message_;
+  std::string offered_;
+  std::unique_ptr<SecureServer> secure_;
+  std::vector<std::unique_ptr<SecureClient>> others_;
+  std::atomic<bool> stop_ = false;
+  std::thread device_;
+  std::mutex mutex_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(HostileServerTest, KeysOfAnotherRoundOrOfItsOwnAreRefused) {
+  start_device();
+  // The keys that the others signed for another attempt.
+  const auto list_with = [&](uint32_t attempt, const Bytes& keys_of_device, const auto& change) {
+    KeyList list{{0, 1, 2}, {}};
+    list.keys[0] = read_keys(keys_of_device);
+    for (uint32_t number : {1u, 2u}) {
+      const SecureClient other({session(attempt), random_secret(), {}, {}, {}}, number,
+                               *identities_[number - 1], 2);
+      list.keys[number] = read_keys(other.keys());
+    }
+    change(&list);
+    return write_key_list(list);
+  };
+  send_work(0);
+  send_secure(Secure::KEYS, 0, list_with(7, bytes_of(next().secure().content()), [](KeyList*) {}));
+  EXPECT_THAT(reason(), HasSubstr("client 1: the keys are not signed by 'ann': refused"));
+  // A key of the server's own in place of bob's.
+  send_work(1);
+  send_secure(Secure::KEYS, 1, list_with(1, bytes_of(next().secure().content()), [](KeyList* list) {
+                list->keys[2].mask = public_key(random_secret());
+              }));
+  EXPECT_THAT(reason(), HasSubstr("client 2: the keys are not signed by 'bob': refused"));
+}
+
+// However often the server asks for the update of a sum, it gets the same bytes: the same masks, and the same
+// noise. Once the update was accepted, and what the device keeps has changed, it gets none.
+TEST_F(HostileServerTest, OneUpdateOfASum) {
+  start_device();
+  agree(0);
+  const std::string first = take_update();
+  EXPECT_FALSE(first.empty());
+  stop_device();  // as the server would like: the update was sent and is not settled
+  start_device();
+  EXPECT_EQ(offered_, sha256_hex(bytes_of(first)));
+  send_work(0);
+  EXPECT_EQ(take_update(), first);
+  send_verdict(Verdict::DISCARDED);
+  send_work(0);
+  EXPECT_EQ(take_update(), first);
+  send_verdict(Verdict::ACCEPTED);
+  send_work(0);
+  EXPECT_THAT(reason(), HasSubstr("round 1: this client's update of this sum was accepted: refused"));
+}
+
+TEST_F(HostileServerTest, OneOpeningOfARound) {
+  start_device();
+  agree(0);
+  take_update();
+  send_verdict(Verdict::ACCEPTED);
+  send_secure(Secure::OPENING, 0, write_numbers({0, 1, 2}));
+  const std::string opened = next().secure().content();
+  EXPECT_EQ(read_opened(bytes_of(opened)).size(), 3u);
+  send_secure(Secure::OPENING, 0, write_numbers({0, 1, 2}));
+  EXPECT_EQ(next().secure().content(), opened);  // what was said may be said again
+  stop_device();
+  start_device();  // and remembers it
+  send_secure(Secure::OPENING, 0, write_numbers({0, 1}));
+  send_secure(Secure::OPENING, 0, write_numbers({0, 2}));
+  send_secure(Secure::OPENING, 3, write_numbers({0, 1, 2}));  // of a sum that there was not
+  send_work(4);                                               // another sum of the same round
+  EXPECT_THAT(reason(), HasSubstr("this client has helped to open a sum of round 1: refused"));
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(warnings_,
+              Contains(HasSubstr("second, different list of survivors for the same sum: refused")).Times(2));
+}
+
+}  // namespace
+}  // namespace bitfed
