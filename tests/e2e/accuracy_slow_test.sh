@@ -57,8 +57,10 @@ if have fashion-mnist; then
   short=(--set rounds=6 --set client.epochs=2 --set federation.clients_per_round=5 --set federation.evaluate_every=6)
   at_least 65 fedbnn fedbnn-fashion-mnist fedbnn "${short[@]}"
   at_least 76 fedbat fedbat-fashion-mnist fedbat "${short[@]}"
+  at_least 76 fedmud fedmud-fashion-mnist fedmud "${short[@]}"
   at_least 72 fedavg fedavg-fashion-mnist fedavg --set rounds=3 --set client.epochs=1 \
     --set federation.clients_per_round=5 --set federation.evaluate_every=3
+  at_least 82 fedtm fedtm-fashion-mnist fedtm-fashion --set rounds=5 --set federation.evaluate_every=5
 fi
 
 if have health/hapt14.csv; then
