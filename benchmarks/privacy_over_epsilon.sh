@@ -28,7 +28,7 @@ python3 - "$out" <<'PYTHON'
 import collections, json, pathlib, statistics, sys
 
 cells = collections.defaultdict(list)
-for summary in pathlib.Path(sys.argv[1]).glob("*/summary.json"):
+for summary in sorted(pathlib.Path(sys.argv[1]).glob("*/summary.json")):
     audit = summary.parent / "audit" / "audit.json"
     cells[summary.parent.name.split("-")[0]].append(
         (json.loads(summary.read_text()), json.loads(audit.read_text()) if audit.exists() else None))
