@@ -415,7 +415,7 @@ class FederationClient {
         made_for = text_of(masks_->session().session);
       }
       outcome = train(work, received.bytes);
-      if (masks_) outcome->result.upload = masked(*masks_, outcome->result.upload);
+      if (job_.privacy.secure_aggregation) outcome->result.upload = masked(*masks_, outcome->result.upload);
     } catch (const Error& error) {
       check_stop();
       if (error.kind() == Error::Kind::kStopped) return;  // for newer work
