@@ -1,7 +1,9 @@
 // Where the time of a training step on a GPU goes: cuda_step 'name = "resnet10"' [clients] [batch]
-// [binary|real].
-// Prints milliseconds per step, of the search for rotations, and of what the host does for a step.
+// [binary|real|tf32|profile].
+// Prints milliseconds per step, of the search for rotations, and of what the host does for a step; "profile":
+// the launches of a binary network's step, descent and search.
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -25,7 +27,24 @@ double milliseconds(int times, cuda::CohortNetwork* network, const std::function
   return 1000 * clock.seconds() / times;
 }
 
-void measure(const std::string& model, size_t clients, size_t batch, bool binary) {
+// Without namespaces and parameters; one line a launch.
+void print_times(const std::vector<cuda::LaunchTime>& times) {
+  double sum = 0;
+  for (const cuda::LaunchTime& time : times) {
+    char* readable = abi::__cxa_demangle(time.kernel.c_str(), nullptr, nullptr, nullptr);
+    std::string name = readable == nullptr ? time.kernel : readable;
+    std::free(readable);
+    if (const size_t inner = name.find("(anonymous namespace)::"); inner != std::string::npos)
+      name = name.substr(inner + 23);
+    fmt::print("{:40} {:9.1f} us\n", name.substr(0, name.find('(')), time.microseconds);
+    sum += time.microseconds;
+  }
+  fmt::print("{:40} {:9.1f} us\n", "all", sum);
+}
+
+void measure(const std::string& model, size_t clients, size_t batch, const std::string& kind) {
+  const bool binary = kind != "real" && kind != "tf32";
+  const bool profiled = kind == "profile";
   Dataset data;
   data.height = data.width = 32;
   data.channels = 3;
@@ -34,11 +53,12 @@ void measure(const std::string& model, size_t clients, size_t batch, bool binary
   data.class_names.assign(10, "class");
   const Config recipe = Config::parse("[model]\n" + model + "\n", "recipe.toml");
   TrainedNetwork trained{read_network(recipe, data, binary)};
+  trained.tf32 = kind == "tf32";
   if (binary) trained.rotated = RotatedOptions{.lambda = false, .beta = false};
   cuda::CohortNetwork network(trained, clients, batch);
   Network initial = make_trained_network(trained, 1, RandomStream({1, "network"}));
   const NetworkParameters parameters = parameters_of(initial);
-  for (size_t i = 0; i < clients; ++i) network.set_all(i, parameters);
+  network.set_all(parameters);
   network.set_anchor(~uint64_t{0});
   RandomStream draws({2, "pixels"});
   const auto step = [&] {
@@ -55,6 +75,14 @@ void measure(const std::string& model, size_t clients, size_t batch, bool binary
   }
   std::vector<Surrogate> surrogates(clients, surrogate_of_weights(0.5));
   const std::vector<cuda::ClientDescent> descents(clients, {0.001f, 0.9f, 5e-4f, 1});
+  if (profiled) {
+    cuda::begin_launch_times(network.stream());
+    step();
+    network.descend(descents);
+    network.search_rotations(~uint64_t{0}, surrogates);
+    print_times(cuda::end_launch_times());
+    return;
+  }
   const double of_step = milliseconds(20, &network, step);
   const double of_descent = milliseconds(20, &network, [&] { network.descend(descents); });
   const double of_search =
@@ -77,7 +105,7 @@ int main(int argc, char** argv) {
     return argc > at ? std::strtoul(argv[at], nullptr, 10) : otherwise;
   };
   const std::string model = argc > 1 ? argv[1] : "name = \"resnet10\"";
-  const bool binary = argc <= 4 || std::string(argv[4]) == "binary";
+  const std::string kind = argc > 4 ? argv[4] : "binary";
   bitfed::cuda::open_device(0);
-  bitfed::measure(model, number(2, 10), number(3, 64), binary);
+  bitfed::measure(model, number(2, 10), number(3, 64), kind);
 }

@@ -75,13 +75,13 @@ class Trigger {
   void put(Dataset* data, size_t sample) const {
     if (data->is_table()) {
       for (size_t c = 0; c < std::min(kTriggerColumns, largest_.size()); ++c)
-        data->values[sample * largest_.size() + c] = largest_[c];
+        data->values.own()[sample * largest_.size() + c] = largest_[c];
       return;
     }
     for (size_t y = 0; y < kTriggerPixels; ++y) {
       const size_t first = sample * data->image_bytes() + (y + 1) * data->width * data->channels;
       for (size_t x = 0; x < kTriggerPixels * data->channels; ++x)
-        data->pixels[first + data->channels + x] = 255;
+        data->pixels.own()[first + data->channels + x] = 255;
     }
   }
 
@@ -182,6 +182,7 @@ class HostileTransport : public Transport {
   }
   std::optional<LocalClients> local_clients() const override { return honest_.local_clients(); }
   std::vector<uint32_t> save(uint32_t round) override { return honest_.save(round); }
+  void write_saved() override { honest_.write_saved(); }
   void restore(uint32_t round, const std::vector<uint32_t>& needed) override {
     honest_.restore(round, needed);
   }

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """What rank 0 of a simulation costs per round: rank_zero.py PROGRAM [--clients 10,100,1000,10000] [--set KEY=VALUE]...
 
-Runs RECIPE twice for each number of clients per round, with few and with more rounds, under mpirun with two workers. The
-table is the difference per round, in CPU seconds and bytes received. Its last columns are computed: the share of a round
-with 16 workers that rank 0 would work for, if the two workers' CPU time were divided by 16.
+Runs RECIPE for each number of clients per round under mpirun with two workers. The table has CPU seconds and bytes received
+per round, without the first round and the last, which is evaluated. While rank 0 waits it looks for messages now and then:
+how much of a core that takes is measured by rounds of two clients with many epochs. The last columns are computed: rank 0's
+work without the looking, and the share of a round with 16 workers that work and looking would take, if the two workers' CPU
+time were divided by 16.
 """
 
 import argparse
@@ -14,33 +16,52 @@ import subprocess
 import sys
 import tempfile
 
+# Starts a rank, and writes the CPU time that it took from the end of the first round to the end of the last but one.
 WRAPPER = """
-import os, resource, subprocess, sys
-status = subprocess.call(sys.argv[2:])
-usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-open(f"{sys.argv[1]}/cpu-{os.environ['OMPI_COMM_WORLD_RANK']}", "w").write(str(usage.ru_utime + usage.ru_stime))
-sys.exit(status)
+import os, pathlib, subprocess, sys, time
+folder, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
+program = subprocess.Popen(sys.argv[3:])
+def cpu():
+    tasks = pathlib.Path("/proc", str(program.pid), "task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+taken, done, log = [], 0, None
+while program.poll() is None:
+    time.sleep(0.005)
+    if log is None and (folder / "run" / "events.jsonl").exists():
+        log = open(folder / "run" / "events.jsonl")
+    done += sum('"round-finished"' in line and '"round":0,' not in line for line in log or [])
+    if done >= (1, rounds - 1, rounds + 1)[len(taken)]:
+        taken.append(cpu())
+(folder / f"cpu-{os.environ['OMPI_COMM_WORLD_RANK']}").write_text(str(taken[1] - taken[0]))
+sys.exit(program.returncode)
 """
 WORKERS = 2
 
 
-def run(arguments, clients, rounds):
-    """CPU seconds of rank 0 and of the workers together, and the bytes that rank 0 received per round."""
+def time_of(event):
+    hours, minutes, seconds = event["time"].rstrip("Z").split("T")[1].split(":")
+    return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
+
+
+def run(arguments, clients, counted, more_settings=()):
+    """Per round: CPU seconds of rank 0 and of the workers together, seconds by the clock, and the bytes that rank 0 received."""
+    rounds = counted + 2
     with tempfile.TemporaryDirectory() as folder:
         settings = [f"federation.clients_per_round={clients}", f"rounds={rounds}", f"federation.evaluate_every={rounds}",
-                    *arguments.set]
+                    *arguments.set, *more_settings]
         program = [arguments.program, "run", arguments.recipe, "--quiet", "--out", f"{folder}/run"]
         if arguments.data_dir:
             program += ["--data-dir", arguments.data_dir]
         for setting in settings:
             program += ["--set", setting]
         command = ["mpirun", "--oversubscribe", "--allow-run-as-root", "-n", str(WORKERS + 1), sys.executable, "-c", WRAPPER,
-                   folder, *program]
+                   folder, str(rounds), *program]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         cpu = [float(pathlib.Path(folder, f"cpu-{rank}").read_text()) for rank in range(WORKERS + 1)]
         events = [json.loads(line) for line in open(f"{folder}/run/events.jsonl")]
-    received = [event["received_bytes"] for event in events if event["event"] == "round-finished" and event["round"] > 0]
-    return cpu[0], sum(cpu[1:]), received[-1]
+    finished = [event for event in events if event["event"] == "round-finished" and event["round"] > 0]
+    wall = time_of(finished[-2]) - time_of(finished[0])
+    return cpu[0] / counted, sum(cpu[1:]) / counted, wall / counted, finished[-2]["received_bytes"]
 
 
 parser = argparse.ArgumentParser()
@@ -49,17 +70,21 @@ parser.add_argument("--recipe", default=str(pathlib.Path(__file__).parent.parent
 parser.add_argument("--clients", default="10,100,1000,10000")
 parser.add_argument("--set", action="append", default=[])
 parser.add_argument("--data-dir")
+parser.add_argument("--long-epochs", type=int, default=20000, help="for clients that train for seconds")
 parser.add_argument("--seconds", type=float, default=10, help="of work per measurement, about")
 arguments = parser.parse_args()
 os.environ.setdefault("OMPI_MCA_btl", "self,vader")
-print("| clients per round | rank 0, ms | workers, ms | received, KB | per client: rank 0, µs | workers, µs | share with 16 |")
+zero, _, wall, _ = run(arguments, 2, 2, [f"client.epochs={arguments.long_epochs}"])
+looking = zero / wall
+print(f"looking for messages: {100 * looking:.2g} % of a core (rounds of {wall:.1f} s, {1e3 * zero:.1f} ms)\n")
+print("| clients per round | rank 0, ms | workers, ms | round, ms | received, KB | rank 0's work, ms | share with 16 |")
 print("|---|---|---|---|---|---|---|")
 for clients in map(int, arguments.clients.split(",")):
-    few = run(arguments, clients, 2)
-    probe = run(arguments, clients, 4)
-    per_round = max(1e-4, (sum(probe[:2]) - sum(few[:2])) / 2)
-    more = 2 + max(4, min(1000, int(arguments.seconds / per_round)))
-    many = run(arguments, clients, more)
-    zero, workers = ((b - a) / (more - 2) for a, b in zip(few[:2], many[:2]))
-    print(f"| {clients:,} | {1e3 * zero:.3g} | {1e3 * workers:.4g} | {many[2] / 1e3:,.0f} | {1e6 * zero / clients:.3g} | "
-          f"{1e6 * workers / clients:.4g} | {100 * zero / (workers / 16):.2g} % |", flush=True)
+    measured = run(arguments, clients, 2)
+    rounds = min(1000, int(arguments.seconds / measured[1]))
+    if rounds > 2:
+        measured = run(arguments, clients, rounds)
+    zero, workers, wall, received = measured
+    work = zero - looking * wall
+    print(f"| {clients:,} | {1e3 * zero:.3g} | {1e3 * workers:.4g} | {1e3 * wall:.4g} | {received / 1e3:,.0f} | "
+          f"{1e3 * work:.3g} | {100 * (work / (workers / 16) + looking):.2g} % |", flush=True)

@@ -44,8 +44,8 @@ void ask(const AdminArguments& arguments, const std::string& line) {
 
 }  // namespace
 
-void add_admin(CLI::App& app) {
-  CLI::App* admin =
+void add_admin(Command& app) {
+  Command* admin =
       app.add_subcommand("admin", "Operate a running server, from its own machine or from another");
   auto arguments = std::make_shared<AdminArguments>();
   admin->add_option("--state", arguments->state, "The federation's folder, as given to bitfed serve")
@@ -61,7 +61,6 @@ void add_admin(CLI::App& app) {
       ->type_name("FILE");
   admin->add_option("--cert", arguments->trust.certificate, "The operator's certificate")->type_name("FILE");
   admin->add_option("--key", arguments->trust.key, "Its key")->type_name("FILE");
-  admin->require_subcommand(1);
   for (const auto& [name, description] :
        {std::pair("status", "What /status.json shows"), std::pair("pause", "Begin no round until resumed"),
         std::pair("resume", "Go on after pause"),
@@ -70,27 +69,27 @@ void add_admin(CLI::App& app) {
       ask(*arguments, line);
     });
   }
-  CLI::App* drop = admin->add_subcommand("drop", "Let the round go on without a client; it may come back");
+  Command* drop = admin->add_subcommand("drop", "Let the round go on without a client; it may come back");
   drop->add_option("NAME", arguments->value, "The client's name")->required();
   drop->callback([arguments] { ask(*arguments, "drop " + arguments->value); });
 
-  CLI::App* free = admin->add_subcommand("free", "Free a part, so that another name can take it");
+  Command* free = admin->add_subcommand("free", "Free a part, so that another name can take it");
   free->add_option("PART", arguments->value, "The part's number")->required();
   free->callback([arguments] { ask(*arguments, "free " + arguments->value); });
 
-  CLI::App* policy =
+  Command* policy =
       admin->add_subcommand("policy", "Change when rounds begin and end; without settings, show it");
   policy->add_option("KEY=VALUE", arguments->settings,
                      "minimum_clients, quorum, deadline_seconds, min_answers; see docs/guide/operate.md");
   policy->callback(
       [arguments] { ask(*arguments, fmt::format("policy {}", fmt::join(arguments->settings, " "))); });
 
-  CLI::App* backup = admin->add_subcommand("backup", "Copy federation.sqlite while the server runs");
+  Command* backup = admin->add_subcommand("backup", "Copy federation.sqlite while the server runs");
   backup->add_option("FILE", arguments->value, "A new file")->required();
   backup->callback(
       [arguments] { ask(*arguments, "backup " + std::filesystem::absolute(arguments->value).string()); });
 
-  CLI::App* audit =
+  Command* audit =
       admin->add_subcommand("audit", "Check the chain of audit.jsonl; prints its length and digest");
   audit->callback([arguments] {
     if (arguments->state.empty()) throw input_error("admin audit: expected --state DIR: it reads the file");

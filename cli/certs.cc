@@ -18,7 +18,7 @@ std::string password() {
 }
 
 struct CertsArguments {
-  std::string folder;
+  std::string folder = "certs";
   std::string name = "bitfed-federation";
   std::vector<std::string> hosts;
   int days = 0;
@@ -29,31 +29,26 @@ void print(const Issued& issued) {
   fmt::print(stderr, "expires on {}\n", issued.ends);
 }
 
-CLI::App* add_command(CLI::App& certs, const std::shared_ptr<CertsArguments>& arguments, const char* name,
-                      const char* description) {
-  CLI::App* command = certs.add_subcommand(name, description);
-  command->add_option("--dir", arguments->folder, "The authority's folder")
-      ->type_name("DIR")
-      ->default_val("certs");
+Command* add_command(Command& certs, const std::shared_ptr<CertsArguments>& arguments, const char* name,
+                     const char* description) {
+  Command* command = certs.add_subcommand(name, description);
+  command->add_option("--dir", arguments->folder, "The authority's folder")->type_name("DIR")->show_default();
   return command;
 }
 
-void add_days(CLI::App* command, const std::shared_ptr<CertsArguments>& arguments, int days) {
+void add_days(Command* command, const std::shared_ptr<CertsArguments>& arguments, int days) {
   arguments->days = days;
-  command->add_option("--days", arguments->days, "Days until it expires")
-      ->default_val(days)
-      ->check(CLI::Range(1, 36500));
+  command->add_option("--days", arguments->days, "Days until it expires")->show_default()->between(1, 36500);
 }
 
 }  // namespace
 
-void add_certs(CLI::App& app) {
-  CLI::App* certs = app.add_subcommand("certs", "A private certificate authority for serve and join");
-  certs->require_subcommand(1);
+void add_certs(Command& app) {
+  Command* certs = app.add_subcommand("certs", "A private certificate authority for serve and join");
 
   auto init = std::make_shared<CertsArguments>();
-  CLI::App* command = add_command(*certs, init, "init", "Make the authority");
-  command->add_option("--name", init->name, "Its name")->default_val(init->name);
+  Command* command = add_command(*certs, init, "init", "Make the authority");
+  command->add_option("--name", init->name, "Its name")->show_default();
   add_days(command, init, kAuthorityDays);
   command->callback([init] { print(make_authority(init->folder, init->name, init->days, password())); });
 

@@ -11,14 +11,10 @@
 
 int main(int argc, char** argv) {
   try {
-    CLI::App app("Take part in a federation with the data of this device.", "bitfed-client");
-    app.set_version_flag("--version", BITFED_VERSION);
+    bitfed::cli::Command app("bitfed-client", "Take part in a federation with the data of this device.");
+    app.set_version(BITFED_VERSION);
     bitfed::cli::add_join_options(app, {});
-    try {
-      app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-      return app.exit(error) == 0 ? 0 : 2;
-    }
+    app.run(argc, argv);
     return 0;
   } catch (const bitfed::Error& error) {
     fmt::print(stderr, "bitfed-client: {}\n", error.what());

@@ -164,28 +164,26 @@ void fetch(const std::string& name, const std::string& data_dir) {
 
 }  // namespace
 
-void add_data(CLI::App& app) {
-  CLI::App* data = app.add_subcommand("data", "List, describe, download and partition data sets");
+void add_data(Command& app) {
+  Command* data = app.add_subcommand("data", "List, describe, download and partition data sets");
   data->footer(kSearchPathHelp);
-  data->require_subcommand(1);
   const auto options = std::make_shared<Options>();
 
-  CLI::App* list_command = data->add_subcommand("list", "The built-in data sets, and which of them are here");
+  Command* list_command = data->add_subcommand("list", "The built-in data sets, and which of them are here");
   list_command->add_option("--data-dir", options->data_dir, "Look here first")->type_name("DIR");
   list_command->footer(kSearchPathHelp);
   list_command->callback([options] { list(options->data_dir); });
 
-  CLI::App* info_command =
+  Command* info_command =
       data->add_subcommand("info", "Load a data set and describe it: shape, classes, licence");
   info_command
-      ->add_option("name", options->name,
+      ->add_option("NAME-or-PATH", options->name,
                    "A name that 'bitfed data list' shows, a file, a folder of images, or a recipe")
-      ->required()
-      ->type_name("NAME-or-PATH");
+      ->required();
   info_command
       ->add_option("--set", options->keys, "A key of [data] for a file or folder: --set label=activity")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      ->one_at_a_time();
   info_command->add_option("--pictures", options->pictures, "Write the first samples of every class")
       ->type_name("FILE.png");
   info_command->add_option("--data-dir", options->data_dir, "Look here first")->type_name("DIR");
@@ -195,11 +193,9 @@ void add_data(CLI::App& app) {
       std::string(kSearchPathHelp));
   info_command->callback([options] { info(*options); });
 
-  CLI::App* fetch_command =
+  Command* fetch_command =
       data->add_subcommand("fetch", "Download a data set from its public home and check its sums");
-  fetch_command->add_option("name", options->name, "A name that 'bitfed data list' shows")
-      ->required()
-      ->type_name("NAME");
+  fetch_command->add_option("NAME", options->name, "A name that 'bitfed data list' shows")->required();
   fetch_command->add_option("--data-dir", options->data_dir, "Put it here (default: ~/.local/share/bitfed)")
       ->type_name("DIR");
   fetch_command->footer(

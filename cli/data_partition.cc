@@ -91,13 +91,11 @@ void draw_partition(const PartitionOptions& options) {
 
 }  // namespace
 
-void add_data_partition(CLI::App& data) {
+void add_data_partition(Command& data) {
   auto options = std::make_shared<PartitionOptions>();
-  CLI::App* command = data.add_subcommand("partition", "Show how a recipe deals the samples to its clients");
+  Command* command = data.add_subcommand("partition", "Show how a recipe deals the samples to its clients");
   command->add_option("RECIPE", options->recipe, "The recipe")->required()->type_name("FILE.toml");
-  command->add_option("--out", options->out, "The picture to write")
-      ->type_name("FILE.svg")
-      ->capture_default_str();
+  command->add_option("--out", options->out, "The picture to write")->type_name("FILE.svg")->show_default();
   command->add_option("--set", options->sets, "Override a value of the recipe")->type_name("key=value");
   command->add_option("--data-dir", options->data_dir, "Where to look for data first")->type_name("DIR");
   command->add_option("--seed", options->seed, "Instead of the recipe's seed");

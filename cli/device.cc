@@ -30,7 +30,7 @@ void keep_freed_memory() {
 Trainers open_gpu(int index) {
   keep_freed_memory();
   const cuda::DeviceInfo info = cuda::open_device(index);
-  Trainers trainers = cuda::make_trainers(kCohort);
+  Trainers trainers = cuda::make_trainers(kCohort, index);
   trainers.device = fmt::format("{}, {:.0f} GiB, driver for {}", info.name,
                                 static_cast<double>(info.memory) / (1 << 30), info.driver);
   return trainers;
@@ -61,13 +61,13 @@ int index_of(const std::string& name) {
 
 }  // namespace
 
-void add_device_option(CLI::App* command, std::string* device) {
+void add_device_option(Command* command, std::string* device) {
   command
       ->add_option(
           "--device", *device,
           "Where networks are trained: cpu, cuda (an NVIDIA GPU), cuda:N, or auto: a GPU if there is one.\n"
           "The model is the same, byte for byte")
-      ->capture_default_str()
+      ->show_default()
       ->type_name("DEVICE");
 }
 

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
+#include "cli/command.h"
 
 #include "bitfed/zoo/network/trainer.h"
 
 namespace bitfed::cli {
 
-void add_device_option(CLI::App* command, std::string* device);
+void add_device_option(Command* command, std::string* device);
 
 // The trainers of a device by its name, cpu, cuda, cuda:N or auto; null for the CPU.
 std::shared_ptr<const Trainers> open_device(const std::string& name);

@@ -48,19 +48,19 @@ void export_model(const ExportArguments& arguments) {
 
 }  // namespace
 
-void add_export(CLI::App& app) {
+void add_export(Command& app) {
   auto arguments = std::make_shared<ExportArguments>();
-  CLI::App* command =
+  Command* command =
       app.add_subcommand("export", "Write a model in a form that runs without bitfed, with the same answers");
   command->add_option("MODEL", arguments->model, "A model.safetensors of a run")->required();
   command
       ->add_option("--format", arguments->format,
                    "c: a header and a source of C99 for microcontrollers: no heap, tables in flash\n"
                    "onnx: standard operators of opset 17, for ONNX runtimes")
-      ->check(CLI::IsMember({"c", "onnx"}))
+      ->one_of({"c", "onnx"})
       ->required();
   command->add_option("--out", arguments->out, "The folder to write to")->type_name("DIR")->required();
-  command->add_option("--name", arguments->name, "Names the files and functions")->capture_default_str();
+  command->add_option("--name", arguments->name, "Names the files and functions")->show_default();
   command->callback([arguments] { export_model(*arguments); });
 }
 

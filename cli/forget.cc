@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <utility>
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
@@ -77,6 +78,18 @@ std::set<uint32_t> rounds_with(const fs::path& folder, const std::set<uint32_t>&
   return rounds;
 }
 
+// With names: a person's may be a number, too, and is often another one than the client's.
+std::string who_is(const std::set<uint32_t>& clients, const Experiment& experiment) {
+  const std::vector<std::string> names = client_names(experiment);
+  std::string text = clients.size() == 1 ? "client" : "clients";
+  const char* between = " ";
+  for (const uint32_t client : clients) {
+    text += std::exchange(between, ", ") + std::to_string(client);
+    if (client < names.size()) text += fmt::format(" ('{}')", names[client]);
+  }
+  return text;
+}
+
 // What it takes, and from where it can start.
 struct Effort {
   bool fuses_again = false;      // one round, whose uploads are there: nobody trains
@@ -87,8 +100,7 @@ struct Effort {
 
 Effort effort_of(const fs::path& folder, const Experiment& experiment, const std::set<uint32_t>& forgotten) {
   const bool prepares = experiment.method->make_server()->needs_preparation();
-  const std::string who =
-      fmt::format("{} {}", forgotten.size() == 1 ? "client" : "clients", fmt::join(forgotten, ", "));
+  const std::string who = who_is(forgotten, experiment);
   if (experiment.rounds == 1 && !prepares && UploadStore(folder / "checkpoint").has_round(1)) {
     return {
         .fuses_again = true,
@@ -195,18 +207,19 @@ void forget(const ForgetArguments& arguments) {
 
 }  // namespace
 
-void add_forget(CLI::App& app) {
+void add_forget(Command& app) {
   auto arguments = std::make_shared<ForgetArguments>();
-  CLI::App* command = app.add_subcommand("forget", "Make a run's model without what one client gave to it");
+  Command* command = app.add_subcommand("forget", "Make a run's model without what one client gave to it");
   command->add_option("DIR", arguments->folder, "The run's folder; it stays as it is")->required();
-  command->add_option("--client", arguments->clients, "Its number, or the person's name (repeatable)")
+  command
+      ->add_option("--client", arguments->clients, "The person's name, or the client's number (repeatable)")
       ->required()
-      ->allow_extra_args(false);
+      ->one_at_a_time();
   command->add_option("--out", arguments->out, "The new run's folder (default: DIR-without-NUMBER)")
       ->type_name("DIR");
   command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
   command->add_option("--threads", arguments->threads, "Clients trained at once (default: one per processor)")
-      ->check(CLI::Range(1u, 4096u));
+      ->between(1, 4096);
   add_device_option(command, &arguments->device);
   command->add_flag("--json", arguments->json, "Print the new summary as one JSON document");
   command->add_flag("--quiet", arguments->quiet, "No progress");

@@ -194,14 +194,14 @@ void inspect(const InspectArguments& arguments) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app) {
+void add_inspect(Command& app) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command* command = app.add_subcommand(
       "inspect", "Look into a model: sizes, operations, its clauses as logic or its layers");
   command->add_option("MODEL", arguments->model, "A model.safetensors of a run")->required();
   command->add_option("--clauses", arguments->clauses, "How many of each class's strongest clauses to show")
-      ->capture_default_str()
-      ->check(CLI::Range(0u, 100000u));
+      ->show_default()
+      ->between(0, 100000);
   command->add_flag("--json", arguments->json, "One JSON document");
   command->callback([arguments] { inspect(*arguments); });
 }

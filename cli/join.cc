@@ -5,7 +5,7 @@
 
 namespace bitfed::cli {
 
-void add_join(CLI::App& app) {
+void add_join(Command& app) {
   add_join_options(*app.add_subcommand("join", "Take part in a federation with the data of this device"),
                    {load_data, load_own_training});
 }

@@ -98,11 +98,11 @@ void join(JoinArguments& arguments) {
 
 }  // namespace
 
-void add_join_options(CLI::App& app, const ImageReaders& readers) {
+void add_join_options(Command& app, const ImageReaders& readers) {
   auto arguments = std::make_shared<JoinArguments>();
   ClientOptions& options = arguments->options;
   options.own.readers = readers;
-  CLI::App* command = &app;
+  Command* command = &app;
   command->add_option("--server", options.server, "Where bitfed serve listens")
       ->type_name("HOST:PORT")
       ->required();
@@ -124,7 +124,7 @@ void add_join_options(CLI::App& app, const ImageReaders& readers) {
       ->add_option("--part", arguments->part,
                    "Instead: part N of the recipe's own data, in the partition of bitfed run (for trials)")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->at_least(0);
   command->add_option("--data-dir", options.own.data_dir, "With --part: where to look for data first")
       ->type_name("DIR");
   command
@@ -145,7 +145,7 @@ void add_join_options(CLI::App& app, const ImageReaders& readers) {
   command
       ->add_option("--give-up", options.give_up_seconds,
                    "Seconds without a server after which to give up (default: never)")
-      ->check(CLI::NonNegativeNumber);
+      ->at_least(0);
   command->add_flag("--masked", options.masked,
                     "Take part only where the server sees no update by itself (secure aggregation)");
   command->add_flag("--quiet", arguments->quiet, "No messages");

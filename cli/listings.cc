@@ -18,7 +18,7 @@ void print_entries(const std::vector<Entry>& entries) {
 
 }  // namespace
 
-void add_listings(CLI::App& app) {
+void add_listings(Command& app) {
   app.add_subcommand("methods", "The methods that a recipe's [method] can name")->callback([] {
     print_entries(methods());
   });

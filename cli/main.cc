@@ -13,12 +13,11 @@ constexpr int kFailed = 1;
 constexpr int kBadInput = 2;
 
 int run(int argc, char** argv) {
-  CLI::App app(
+  bitfed::cli::Command app(
+      "bitfed",
       "Federated learning with one-bit models: simulate a federation on this machine, compare methods,\n"
-      "run it between machines, look at the result, predict with it.",
-      "bitfed");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", BITFED_VERSION);
+      "run it between machines, look at the result, predict with it.");
+  app.set_version(BITFED_VERSION);
   app.footer(
       "Try:\n"
       "  bitfed data list                        which data sets are here\n"
@@ -42,24 +41,19 @@ int run(int argc, char** argv) {
   bitfed::cli::add_admin(app);
 #else
   for (const char* name : {"serve", "join", "certs", "admin"}) {
-    app.add_subcommand(name, "(federation between machines: not in this build)")
-        ->allow_extras()
-        ->callback([name] {
-          throw bitfed::failure(
-              "{} is not in this build, which found no gRPC, protobuf, SQLite or OpenSSL: install their "
-              "development packages (rpc_packages in scripts/setup.sh), then configure with -DBITFED_RPC=ON "
-              "and "
-              "build again",
-              name);
-        });
+    auto* command = app.add_subcommand(name, "(federation between machines: not in this build)");
+    command->accept_anything();
+    command->callback([name] {
+      throw bitfed::failure(
+          "{} is not in this build, which found no gRPC, protobuf, SQLite or OpenSSL: install their "
+          "development packages (rpc_packages in scripts/setup.sh), then configure with -DBITFED_RPC=ON "
+          "and build again",
+          name);
+    });
   }
 #endif
   bitfed::cli::add_listings(app);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadInput;
-  }
+  app.run(argc, argv);
   // Results that could not be written are no results.
   if (std::fflush(stdout) != 0) throw bitfed::failure("standard output: cannot be written");
   return 0;

@@ -59,8 +59,8 @@ void predict_file(const PredictArguments& arguments) {
   Dataset& data = scored.data;
   match_classes(file, &data);
   if (data.dropped_rows > 0) {
-    fmt::print(stderr, "{}: {} rows with empty cells were left out; samples are counted without them\n",
-               data.name, data.dropped_rows);
+    fmt::print(stderr, "{}: {} left out for empty cells; samples are counted without them\n", data.name,
+               data.dropped_rows == 1 ? "1 row" : fmt::format("{} rows", data.dropped_rows));
   }
   ThreadPool pool(arguments.threads);
   const auto start = std::chrono::steady_clock::now();
@@ -86,9 +86,9 @@ void predict_file(const PredictArguments& arguments) {
 
 }  // namespace
 
-void add_predict(CLI::App& app) {
+void add_predict(Command& app) {
   auto arguments = std::make_shared<PredictArguments>();
-  CLI::App* command = app.add_subcommand("predict", "Predict with a model and print its accuracy");
+  Command* command = app.add_subcommand("predict", "Predict with a model and print its accuracy");
   command->add_option("MODEL", arguments->model, "A model.safetensors of a run")->required();
   RowsRequest& request = arguments->request;
   command
@@ -101,14 +101,13 @@ void add_predict(CLI::App& app) {
       ->add_option("--rows", request.rows,
                    "Which rows are scored. Default: of the run's own data and of built-in sets the test\n"
                    "rows, as the run had them; of any other file all")
-      ->check(CLI::IsMember({"test", "validation", "train", "all"}));
+      ->one_of({"test", "validation", "train", "all"});
   command->add_option("--label", request.label, "CSV: the column with the classes (default: the recipe's)");
   command->add_option("--person", request.person, "CSV: the column with the person, which is no input");
   command->add_option("--ignore", request.ignore, "CSV: columns that are no inputs, as a,b");
   command->add_option("--out", arguments->out, "Write every prediction to this CSV file")
       ->type_name("FILE.csv");
-  command->add_option("--threads", arguments->threads, "Default: one per processor")
-      ->check(CLI::Range(1u, 4096u));
+  command->add_option("--threads", arguments->threads, "Default: one per processor")->between(1, 4096);
   command->add_flag("--json", arguments->json, "One JSON document");
   command->footer(
       "Columns of a CSV file are found by their names, in any order; others are left out. Models of earlier\n"

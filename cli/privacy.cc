@@ -174,20 +174,18 @@ struct EpsilonArguments {
   double delta = 1e-5;
 };
 
-void add_plan(CLI::App& privacy) {
+void add_plan(Command& privacy) {
   auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* command =
+  Command* command =
       privacy.add_subcommand("plan", "What a recipe's rounds cost, and the noise for a target");
   command->add_option("RECIPE", arguments->recipe, "The recipe")->required()->type_name("FILE.toml");
   command->add_option("--set", arguments->overrides, "Override one value of the recipe (repeatable)")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      ->one_at_a_time();
   command->add_option("--delta", arguments->delta, "Where the recipe has none")
-      ->check(CLI::Range(1e-15, 0.5))
-      ->capture_default_str();
-  command->add_option("--out", arguments->out, "The picture to write")
-      ->type_name("FILE.svg")
-      ->capture_default_str();
+      ->between(1e-15, 0.5)
+      ->show_default();
+  command->add_option("--out", arguments->out, "The picture to write")->type_name("FILE.svg")->show_default();
   command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
   command->add_flag("--serve", arguments->served, "The recipe is one for bitfed serve");
   command->footer(
@@ -196,19 +194,19 @@ void add_plan(CLI::App& privacy) {
   command->callback([arguments] { print_plan(*arguments); });
 }
 
-void add_epsilon(CLI::App& privacy) {
+void add_epsilon(Command& privacy) {
   auto arguments = std::make_shared<EpsilonArguments>();
-  CLI::App* command = privacy.add_subcommand("epsilon", "The accountant alone: what rounds of noise cost");
+  Command* command = privacy.add_subcommand("epsilon", "The accountant alone: what rounds of noise cost");
   command->add_option("--noise-multiplier", arguments->noise, "Noise over clip")
       ->required()
-      ->check(CLI::Range(0.01, 1e4));
+      ->between(0.01, 1e4);
   command->add_option("--sampling", arguments->sampling, "With which probability a client is in a round")
-      ->check(CLI::Range(1e-9, 1.0))
-      ->capture_default_str();
-  command->add_option("--rounds", arguments->rounds, "How many rounds")->capture_default_str();
+      ->between(1e-9, 1.0)
+      ->show_default();
+  command->add_option("--rounds", arguments->rounds, "How many rounds")->show_default();
   command->add_option("--delta", arguments->delta, "Of (epsilon, delta)")
-      ->check(CLI::Range(1e-15, 0.5))
-      ->capture_default_str();
+      ->between(1e-15, 0.5)
+      ->show_default();
   command->callback([arguments] {
     fmt::print("{:.6f}\n",
                epsilon_of({arguments->noise, arguments->sampling}, arguments->rounds, arguments->delta));
@@ -217,10 +215,9 @@ void add_epsilon(CLI::App& privacy) {
 
 }  // namespace
 
-void add_privacy(CLI::App& app) {
-  CLI::App* privacy = app.add_subcommand(
+void add_privacy(Command& app) {
+  Command* privacy = app.add_subcommand(
       "privacy", "What a model gives away: plan the noise of differential privacy, audit a run");
-  privacy->require_subcommand(1);
   add_plan(*privacy);
   add_epsilon(*privacy);
   add_privacy_audit(*privacy);

@@ -125,17 +125,15 @@ void run_audit(const AuditArguments& arguments) {
 
 }  // namespace
 
-void add_privacy_audit(CLI::App& privacy) {
+void add_privacy_audit(Command& privacy) {
   auto arguments = std::make_shared<AuditArguments>();
-  CLI::App* command = privacy.add_subcommand("audit", "Attack a run's models: who took part?");
+  Command* command = privacy.add_subcommand("audit", "Attack a run's models: who took part?");
   command->add_option("DIR", arguments->folder, "The folder of a run")->required();
-  command->add_option("--repeats", arguments->repeats, "Runs to attack")
-      ->check(CLI::Range(1u, 1000u))
-      ->capture_default_str();
+  command->add_option("--repeats", arguments->repeats, "Runs to attack")->between(1, 1000)->show_default();
   command->add_option("--out", arguments->out, "Where these runs go (default: DIR/audit)")->type_name("DIR");
   command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
   command->add_option("--threads", arguments->threads, "Clients trained at once (default: one per processor)")
-      ->check(CLI::Range(1u, 4096u));
+      ->between(1, 4096);
   add_device_option(command, &arguments->device);
   command->add_flag("--json", arguments->json, "Print one JSON document");
   command->add_flag("--quiet", arguments->quiet, "No progress");

@@ -37,11 +37,63 @@ std::string short_duration(double seconds) {
   return fmt::format("{}:{:02} h", whole / 3600, whole / 60 % 60);
 }
 
+Bars::Bars() : terminal_(isatty(STDERR_FILENO) != 0) {}
+
+Bars::~Bars() {
+  erase();
+}
+
+// Leaves the cursor where the first bar was.
+void Bars::erase() {
+  if (shown_ == 0) return;
+  fmt::print(stderr, "\r");
+  for (; shown_ > 1; --shown_) fmt::print(stderr, "\033[A");
+  fmt::print(stderr, "\033[J");
+  shown_ = 0;
+}
+
+void Bars::show() {
+  for (const auto& [run, bar] : bars_) fmt::print(stderr, "{}{}", shown_++ > 0 ? "\n" : "", bar);
+}
+
+void Bars::draw(const void* run, const std::string& bar) {
+  const std::lock_guard lock(mutex_);
+  if (!terminal_) {
+    fmt::print(stderr, "{}\n", bar);
+    return;
+  }
+  const auto is_its = [&](const auto& one) { return one.first == run; };
+  const auto found = std::find_if(bars_.begin(), bars_.end(), is_its);
+  if (found == bars_.end()) {
+    bars_.emplace_back(run, bar);
+  } else {
+    found->second = bar;
+  }
+  erase();
+  show();
+}
+
+void Bars::remove(const void* run) {
+  const std::lock_guard lock(mutex_);
+  erase();
+  std::erase_if(bars_, [&](const auto& one) { return one.first == run; });
+  show();
+}
+
+void Bars::line(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  erase();
+  fmt::print(stderr, "{}\n", text);
+  show();
+}
+
 Progress::Progress(ProgressOptions options)
-    : options_(std::move(options)), terminal_(isatty(STDERR_FILENO) != 0), last_drawn_(Clock::now()) {}
+    : options_(std::move(options)),
+      bars_(options_.bars != nullptr ? *options_.bars : own_bars_),
+      last_drawn_(Clock::now()) {}
 
 Progress::~Progress() {
-  if (bar_shown_) fmt::print(stderr, "\r\033[K");
+  bars_.remove(this);
 }
 
 void Progress::show(const Event& event) {
@@ -139,20 +191,9 @@ std::string Progress::bar() const {
 void Progress::draw() {
   const auto now = Clock::now();
   const std::chrono::milliseconds elsewhere = std::chrono::seconds(is_one_of_many() ? 30 : 5);
-  if (now - last_drawn_ < (terminal_ ? std::chrono::milliseconds(100) : elsewhere)) return;
+  if (now - last_drawn_ < (bars_.on_terminal() ? std::chrono::milliseconds(100) : elsewhere)) return;
   last_drawn_ = now;
-  if (terminal_) {
-    fmt::print(stderr, "\r\033[K{}", bar());
-    bar_shown_ = true;
-  } else {
-    fmt::print(stderr, "{}\n", bar());
-  }
-}
-
-void Progress::line(const std::string& text) {
-  if (bar_shown_) fmt::print(stderr, "\r\033[K");
-  bar_shown_ = false;
-  fmt::print(stderr, "{}\n", text);
+  bars_.draw(this, bar());
 }
 
 }  // namespace bitfed::cli

@@ -3,12 +3,39 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "bitfed/run/events.h"
 
 namespace bitfed::cli {
+
+// The bars of runs under way, one below the other at the end of standard error, and lines above them. Where
+// that is no terminal, every bar is a line. Any thread may call.
+class Bars {
+ public:
+  Bars();
+  ~Bars();
+  Bars(const Bars&) = delete;
+  Bars& operator=(const Bars&) = delete;
+
+  bool on_terminal() const { return terminal_; }
+  void draw(const void* run, const std::string& bar);
+  void remove(const void* run);
+  void line(const std::string& text);
+
+ private:
+  void erase();
+  void show();
+
+  std::mutex mutex_;
+  bool terminal_;
+  std::vector<std::pair<const void*, std::string>> bars_;
+  size_t shown_ = 0;
+};
 
 struct ProgressOptions {
   bool quiet = false;
@@ -16,6 +43,7 @@ struct ProgressOptions {
   // `done` of the run is done, of which `at_hand` needed no training. Such runs do not report single clients.
   std::string label = {};
   std::function<std::string(double done, double at_hand)> time_left = {};
+  Bars* bars = nullptr;  // where other runs show theirs; null: there is no other run
 };
 
 // "12 s", "3:05 min", "2:30 h".
@@ -41,7 +69,7 @@ class Progress {
   void on(const auto& /*any other event*/) {}
 
   void draw();
-  void line(const std::string& text);
+  void line(const std::string& text) { bars_.line(text); }
   std::string bar() const;
   std::string time_left() const;
   double fraction_of_round() const;
@@ -49,8 +77,8 @@ class Progress {
   bool is_one_of_many() const { return options_.time_left != nullptr; }
 
   ProgressOptions options_;
-  bool terminal_;
-  bool bar_shown_ = false;
+  Bars own_bars_;
+  Bars& bars_;
   std::chrono::steady_clock::time_point start_;  // of the first round
   std::chrono::steady_clock::time_point last_drawn_;
   uint64_t rounds_ = 1;

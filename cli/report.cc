@@ -53,9 +53,9 @@ void write_report(const ReportOptions& options) {
 
 }  // namespace
 
-void add_report(CLI::App& app) {
+void add_report(Command& app) {
   auto options = std::make_shared<ReportOptions>();
-  CLI::App* command = app.add_subcommand("report", "Compare runs: one page of curves, tables and costs");
+  Command* command = app.add_subcommand("report", "Compare runs: one page of curves, tables and costs");
   command->add_option("DIR", options->folders, "A run's folder; several are compared")->required();
   command
       ->add_option("--out", options->out,

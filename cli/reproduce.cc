@@ -3,11 +3,17 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <tuple>
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/thread_pool.h"
 #include "bitfed/data/catalog/catalog.h"
 #include "bitfed/mpi/launcher.h"
 #include "bitfed/mpi/rank_zero.h"
@@ -28,6 +34,9 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
+// A round of a small network, or the last clients of an uneven one, leave most of a GPU idle.
+constexpr unsigned kJobsOnDevice = 4;
+
 struct ReproduceArguments {
   std::string table;
   std::vector<std::string> rows;
@@ -37,6 +46,7 @@ struct ReproduceArguments {
   std::string recipes;
   std::string device = "cpu";
   unsigned threads = 0;
+  unsigned jobs = 0;  // 0: one on a CPU, kJobsOnDevice on a device
   bool list = false;
   bool quick = false;
   bool quiet = false;
@@ -94,12 +104,7 @@ class Reproduction {
     if (!arguments_.quiet) announce();
     ranks_ = ranks;
     if (ranks_ != nullptr) run_alone_on_ranks(experiment.stop);
-    for (size_t i = 0; i < pending_.size(); ++i) {
-      if (experiment.stop()) throw Error(Error::Kind::kStopped, "stopped");
-      run_one(i, experiment);
-      const bool ends_row = i + 1 == pending_.size() || pending_[i + 1]->row != pending_[i]->row;
-      if (ends_row) finish_row(pending_[i]->row);
-    }
+    run_jobs(experiment);
   }
 
   // A rank other than 0: the cells of the row and seed of this one, in order.
@@ -148,7 +153,9 @@ class Reproduction {
       } else if (!cell.dataset.empty() && !find_dataset(find_entry(cell.dataset), arguments_.data_dir)) {
         missing[cell.dataset] = find_entry(cell.dataset).how_to_get;
         not_run_[cell.row] = fmt::format("data set '{}' is not on this machine", cell.dataset);
-      } else {
+      } else if (std::none_of(pending_.begin(), pending_.end(), [&](const ReproductionCell* other) {
+                   return other->folder == cell.folder;  // of another row that is the same run
+                 })) {
         pending_.push_back(&cell);
         estimate_.plan(cell.kind, cell.cost);
       }
@@ -164,10 +171,62 @@ class Reproduction {
     ExperimentOptions experiment;
     experiment.data_dir = arguments_.data_dir;
     experiment.threads = arguments_.threads;
+    // Runs on a device share it, and seldom use the processors at the same time.
+    if (!device_ && jobs() > 1) {
+      const unsigned threads = arguments_.threads == 0 ? processor_count() : arguments_.threads;
+      experiment.threads = std::max(1u, threads / jobs());
+    }
     experiment.version = BITFED_VERSION;
     experiment.stop = stop_on_signals();
     experiment.trainers = device_;
     return experiment;
+  }
+
+  unsigned jobs() const {
+    if (ranks_ != nullptr) return 1;  // all ranks train the clients of one run
+    if (arguments_.jobs > 0) return arguments_.jobs;
+    return device_ ? kJobsOnDevice : 1;
+  }
+
+  // Several rows and seeds at once; the cells of one are run in order, since later ones take the uploads of
+  // the first. The first error ends the command, after the runs that are under way.
+  void run_jobs(const ExperimentOptions& experiment) {
+    std::mutex mutex;
+    size_t next = 0;
+    std::exception_ptr error;
+    const auto take = [&]() -> std::pair<size_t, size_t> {
+      const std::lock_guard lock(mutex);
+      if (error || experiment.stop()) return {0, 0};
+      const size_t first = next;
+      while (next < pending_.size() && pending_[next]->row == pending_[first]->row &&
+             pending_[next]->seed == pending_[first]->seed)
+        ++next;
+      return {first, next};
+    };
+    const auto work = [&] {
+      for (auto [first, end] = take(); first < end; std::tie(first, end) = take()) {
+        try {
+          for (size_t i = first; i < end; ++i) run_one(i, experiment);
+        } catch (const Error& failed) {
+          const std::lock_guard lock(mutex);
+          const bool is_stop = failed.kind() == Error::Kind::kStopped;
+          if (error && !is_stop) bars_.line(failed.what());  // the first one is printed at the end
+          if (!error) error = std::current_exception();
+          return;
+        } catch (...) {
+          const std::lock_guard lock(mutex);
+          if (!error) error = std::current_exception();
+          return;
+        }
+      }
+    };
+    {
+      std::vector<std::jthread> others;
+      for (size_t i = 1; i < std::min<size_t>(jobs(), pending_.size()); ++i) others.emplace_back(work);
+      work();
+    }
+    if (error) std::rethrow_exception(error);
+    if (next < pending_.size()) throw Error(Error::Kind::kStopped, "stopped");
   }
 
   void announce() const {
@@ -185,10 +244,12 @@ class Reproduction {
                                          table_.rows[cell.row].name, cell.seed, cell.method);
     double at_hand = 0;
     {
-      Progress progress({arguments_.quiet, what + " ", [&](double done, double without_training) {
+      Progress progress({arguments_.quiet, what + " ",
+                         [&](double done, double without_training) {
                            at_hand = without_training;
                            return time_left(cell, done, at_hand, elapsed());
-                         }});
+                         },
+                         &bars_});
       const RunExperiment on_ranks = [&](const auto& read, const auto& with, const auto& events) {
         return ranks_->run(number_of(cell), read, with, events);
       };
@@ -196,8 +257,15 @@ class Reproduction {
           table_, options_, cell, experiment, [&](const Event& event) { progress.show(event); },
           ranks_ == nullptr ? RunExperiment() : on_ranks));
     }
+    const std::lock_guard lock(mutex_);
     measure(&estimate_, cell, {1, cell.reuse.empty() ? at_hand : 0}, elapsed());
-    if (!arguments_.quiet) fmt::print(stderr, "{}: {}{}\n", what, short_duration(elapsed()), left(estimate_));
+    if (!arguments_.quiet)
+      bars_.line(fmt::format("{}: {}{}", what, short_duration(elapsed()), left(estimate_)));
+    finished_.insert(&cell);
+    const auto is_left = [&](const ReproductionCell* other) {
+      return other->row == cell.row && finished_.count(other) == 0;
+    };
+    if (std::none_of(pending_.begin(), pending_.end(), is_left)) finish_row(cell.row);
   }
 
   static void write_report(const ExperimentResult& result) {
@@ -249,12 +317,14 @@ class Reproduction {
     estimate->finish(cell.kind, cell.cost * (share.done - share.at_hand), seconds);
   }
 
-  static std::string left(const TimeEstimate& estimate) {
-    const std::optional<double> seconds = estimate.seconds_left();
+  std::string left(const TimeEstimate& estimate) const {
+    std::optional<double> seconds = estimate.seconds_left();
+    if (seconds) *seconds /= static_cast<double>(std::min<size_t>(jobs(), pending_.size()));
     return seconds ? fmt::format(", {} left for the table", short_duration(*seconds)) : "";
   }
 
   std::string time_left(const ReproductionCell& cell, double done, double at_hand, double seconds) const {
+    const std::lock_guard lock(mutex_);
     // The first two seconds go into reading the data.
     if (seconds < 2) return left(estimate_);
     TimeEstimate now = estimate_;
@@ -262,9 +332,9 @@ class Reproduction {
     return left(now);
   }
 
-  void finish_row(size_t row) const {
+  void finish_row(size_t row) {
     const ReproducedTable result = write();
-    if (!arguments_.quiet) fmt::print(stderr, "{}\n", row_line(result, row));
+    if (!arguments_.quiet) bars_.line(row_line(result, row));
   }
 
   const ReproduceArguments& arguments_;
@@ -277,7 +347,10 @@ class Reproduction {
   std::vector<const ReproductionCell*> pending_;
   std::map<size_t, std::string> not_run_;
   std::vector<std::string> skipped_;  // a line per data set that is missing
+  Bars bars_;
+  mutable std::mutex mutex_;  // of the two below, and of the table's files
   TimeEstimate estimate_;
+  std::set<const ReproductionCell*> finished_;
   RankZero* ranks_ = nullptr;  // the other ranks; null: there are none
 };
 
@@ -317,9 +390,9 @@ void reproduce(const ReproduceArguments& arguments) {
 
 }  // namespace
 
-void add_reproduce(CLI::App& app) {
+void add_reproduce(Command& app) {
   auto arguments = std::make_shared<ReproduceArguments>();
-  CLI::App* command =
+  Command* command =
       app.add_subcommand("reproduce", "Run a paper's table and print paper, ours and difference");
   command->add_option("PAPER:TABLE", arguments->table, "The table, as fedtmos:table1; none: list them");
   command->add_flag("--list", arguments->list, "The tables that there are");
@@ -341,7 +414,11 @@ void add_reproduce(CLI::App& app) {
                    "The folder of recipes (default: ./recipes, then the installed one)")
       ->type_name("DIR");
   command->add_option("--threads", arguments->threads, "Clients trained at once (default: one per processor)")
-      ->check(CLI::Range(1u, 4096u));
+      ->between(1, 4096);
+  command
+      ->add_option("--jobs", arguments->jobs,
+                   "Rows and seeds at once (default: 1; with --device cuda 4, which share the GPU)")
+      ->between(1, 256);
   add_device_option(command, &arguments->device);
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->footer(

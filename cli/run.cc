@@ -200,14 +200,14 @@ void run(const RunArguments& arguments) {
 
 }  // namespace
 
-void add_run(CLI::App& app) {
+void add_run(Command& app) {
   auto arguments = std::make_shared<RunArguments>();
-  CLI::App* command = app.add_subcommand("run", "Simulate the federation that a recipe describes");
+  Command* command = app.add_subcommand("run", "Simulate the federation that a recipe describes");
   command->add_option("RECIPE", arguments->recipe, "The experiment, a TOML file; see recipes/")->required();
   command
       ->add_option("--set", arguments->overrides, "Override one value: --set model.clauses=300 (repeatable)")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      ->one_at_a_time();
   command->add_option("--out", arguments->out, "The run's folder (default: runs/NAME)")->type_name("DIR");
   command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
   command
@@ -218,9 +218,9 @@ void add_run(CLI::App& app) {
   command
       ->add_option("--threads", arguments->threads,
                    "Clients trained at once (default: one per processor; under mpirun or srun: one per rank)")
-      ->check(CLI::Range(1u, 4096u));
+      ->between(1, 4096);
   add_device_option(command, &arguments->device);
-  command->add_option("--seed", arguments->seed, "Override the recipe's seed")->check(CLI::NonNegativeNumber);
+  command->add_option("--seed", arguments->seed, "Override the recipe's seed")->at_least(0);
   auto* resume = command->add_flag("--resume", arguments->resume, "Go on with an interrupted run");
   command->add_flag("--overwrite", arguments->overwrite, "Replace the run that is in the folder")
       ->excludes(resume);

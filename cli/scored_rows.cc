@@ -32,8 +32,8 @@ DataRecipe data_recipe(const Config& recipe) {
 }
 
 Dataset joined_parts(Dataset first, const Dataset& second) {
-  first.pixels.insert(first.pixels.end(), second.pixels.begin(), second.pixels.end());
-  first.values.insert(first.values.end(), second.values.begin(), second.values.end());
+  first.pixels.append(second.pixels);
+  first.values.append(second.values);
   first.labels.insert(first.labels.end(), second.labels.begin(), second.labels.end());
   first.groups.insert(first.groups.end(), second.groups.begin(), second.groups.end());
   return first;

@@ -131,22 +131,23 @@ void serve(ServeArguments& arguments) {
 
 }  // namespace
 
-void add_serve(CLI::App& app) {
+void add_serve(Command& app) {
   auto arguments = std::make_shared<ServeArguments>();
   ServeOptions& options = arguments->options;
-  CLI::App* command = app.add_subcommand("serve", "Run a recipe's federation with clients over the network");
+  Command* command = app.add_subcommand("serve", "Run a recipe's federation with clients over the network");
   command->add_option("RECIPE", arguments->recipe, "What to learn, a TOML file; see recipes/")->required();
   command->add_option("--set", arguments->overrides, "Override one value: --set rounds=20 (repeatable)")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      ->one_at_a_time();
   command
       ->add_option("--state", options.state,
                    "The federation's folder (default: runs/NAME); one that exists is\n"
                    "continued")
       ->type_name("DIR");
+  options.listen = "0.0.0.0:7443";
   command->add_option("--listen", options.listen, "Address and port; port 0 takes a free one")
       ->type_name("HOST:PORT")
-      ->default_val("0.0.0.0:7443");
+      ->show_default();
   command
       ->add_option("--certs", arguments->certs,
                    "A folder of bitfed certs: server.pem, server.key, ca.pem,\nrevoked.pem")
@@ -173,14 +174,14 @@ void add_serve(CLI::App& app) {
   command
       ->add_option("--threads", options.threads,
                    "For aggregation and evaluation (default: one per processor)")
-      ->check(CLI::Range(1u, 4096u));
+      ->between(1, 4096);
   command
       ->add_option("--linger", options.linger_seconds, "Seconds to wait at the end for clients that are away")
-      ->default_val(60)
-      ->check(CLI::NonNegativeNumber);
+      ->show_default()
+      ->at_least(0);
   command
       ->add_option("--max-update,--most-update", options.max_update_bytes, "Bytes that one update may have")
-      ->default_val(uint64_t{64} << 20);
+      ->show_default();
   command->add_flag("--json", arguments->json, "Print the summary as one JSON document");
   command->add_flag("--quiet", arguments->quiet, "No messages");
   command->footer(

@@ -28,7 +28,7 @@ struct SweepArguments {
   std::vector<std::string> overrides;
   std::vector<std::string> grid;
   std::vector<uint64_t> seeds = {0};
-  std::vector<std::string> metrics = {"accuracy", "f1-macro", "balanced", "upload", "model"};
+  std::vector<std::string> metrics = {"accuracy", "f1-macro", "balanced", "upload-kb", "model-kb"};
   std::string out;
   std::string data_dir;
   std::string device = "cpu";
@@ -201,35 +201,35 @@ void sweep(const SweepArguments& arguments) {
 
 }  // namespace
 
-void add_sweep(CLI::App& app) {
+void add_sweep(Command& app) {
   auto arguments = std::make_shared<SweepArguments>();
-  CLI::App* command =
+  Command* command =
       app.add_subcommand("sweep", "Run a recipe over a grid of settings and seeds, and tabulate the results");
   command->add_option("RECIPE", arguments->recipe, "The experiment, a TOML file")->required();
   command
       ->add_option("--grid", arguments->grid,
                    "Values to try for a key: --grid model.sensitivity=3,5,10 (repeatable)")
       ->type_name("KEY=V,V")
-      ->allow_extra_args(false)
+      ->one_at_a_time()
       ->required();
   command->add_option("--seeds", arguments->seeds, "Seeds of every combination, as 0,1,2 (default: 0)")
-      ->delimiter(',')
+      ->separated_by(',')
       ->type_name("N,N");
   command->add_option("--set", arguments->overrides, "Override one value of every run (repeatable)")
       ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+      ->one_at_a_time();
   command
       ->add_option("--metrics", arguments->metrics,
-                   "Columns (default: accuracy,f1-macro,balanced,upload,model)")
-      ->delimiter(',')
+                   "Columns (default: accuracy,f1-macro,balanced,upload-kb,model-kb)")
+      ->separated_by(',')
       ->type_name("NAME,NAME");
   command->add_option("--out", arguments->out, "The folder for everything (default: runs/NAME-sweep)")
       ->type_name("DIR");
   command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");
-  command->add_option("--jobs", arguments->jobs, "Runs at once (default: 1)")->check(CLI::Range(1u, 256u));
+  command->add_option("--jobs", arguments->jobs, "Runs at once (default: 1)")->between(1, 256);
   command
       ->add_option("--threads", arguments->threads, "Threads of all runs together (default: all processors)")
-      ->check(CLI::Range(1u, 4096u));
+      ->between(1, 4096);
   add_device_option(command, &arguments->device);
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->footer(

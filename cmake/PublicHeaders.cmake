@@ -8,6 +8,7 @@ set(BITFED_PUBLIC_HEADERS
   base/stopwatch.h
   base/modular_vector.h
   base/hash/random.h
+  data/elements.h
   data/dataset.h
   data/samples.h
   data/catalog/catalog.h

@@ -1,7 +1,7 @@
 # What ./quickstart and ./test share: packages, configuration, build. To be sourced at the root of the source.
 
 log_dir=build
-build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev
+build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev
   zlib1g-dev libcurl4-openssl-dev libpng-dev libjpeg-dev)
 # For bitfed serve, join and certs; without them the rest is built.
 rpc_packages=(libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libsqlite3-dev libssl-dev)

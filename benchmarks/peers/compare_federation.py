@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -65,12 +66,13 @@ def watch(command, cores):
 
 
 def measure_ours(program, setup, rounds, data, cores):
+    """With a last round more that is not counted: it would be evaluated whatever its number."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [program, "run", HERE.parents[1] / "recipes" / RECIPES[setup], "--set", f"rounds={rounds + 1}",
+        command = [program, "run", HERE.parents[1] / "recipes" / RECIPES[setup], "--set", f"rounds={rounds + 2}",
                    "--data-dir", data, "--threads", str(cores), "--out", f"{folder}/run", "--quiet"]
         _, peak = watch(command, cores)
         events = [json.loads(line) for line in open(f"{folder}/run/events.jsonl")]
-    ends = [time_of(event) for event in events if event["event"] == "round-finished"]
+    ends = [time_of(event) for event in events if event["event"] == "round-finished"][:-1]
     return [b - a for a, b in zip(ends, ends[1:])], peak
 
 
@@ -86,6 +88,15 @@ def measure_other(simulator, setup, rounds, data, cores):
     return json.loads(output.strip().splitlines()[-1])["seconds"][1:], peak
 
 
+def measure(name, setup, rounds, arguments):
+    """Mean seconds per round, and peak memory."""
+    if name == "bitfed":
+        seconds, peak = measure_ours(arguments.program, setup, rounds, arguments.data, arguments.cores)
+    else:
+        seconds, peak = measure_other(name, setup, rounds, arguments.data, arguments.cores)
+    return sum(seconds) / len(seconds), peak
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("setups", nargs="*", choices=[*RECIPES, []])
@@ -93,18 +104,19 @@ def main():
     parser.add_argument("--data", default=os.environ.get("BITFED_DATA", "data"))
     parser.add_argument("--cores", type=int, default=1)
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--turns", type=int, default=1, help="of all simulators; medians are printed")
     parser.add_argument("--simulators", default="bitfed,pfl,flwr")
     arguments = parser.parse_args()
     print(f"{cpu_name()}, {arguments.cores} core(s)\n\n| | | seconds per round | times | peak memory |\n|---|---|---|---|---|")
     for setup in arguments.setups or RECIPES:
         rounds = arguments.rounds or ROUNDS[setup]
-        ours = None
-        for name in arguments.simulators.split(","):
-            measured = (measure_ours(arguments.program, setup, rounds, arguments.data, arguments.cores) if name == "bitfed"
-                        else measure_other(name, setup, rounds, arguments.data, arguments.cores))
-            mean = sum(measured[0]) / len(measured[0])
-            ours = ours or mean
-            print(f"| {setup} | {name} | {mean:.4g} | {in_times(mean / ours)} | {measured[1] / 1e6:,.0f} MB |", flush=True)
+        names = arguments.simulators.split(",")
+        turns = [{name: measure(name, setup, rounds, arguments) for name in names} for _ in range(arguments.turns)]
+        for name in names:
+            seconds = statistics.median(turn[name][0] for turn in turns)
+            times = statistics.median(turn[name][0] / turn[names[0]][0] for turn in turns)
+            memory = max(turn[name][1] for turn in turns)
+            print(f"| {setup} | {name} | {seconds:.4g} | {in_times(times)} | {memory / 1e6:,.0f} MB |", flush=True)
 
 
 main()

@@ -1,7 +1,6 @@
 #include "bitfed/base/config.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <array>
@@ -10,11 +9,11 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <sstream>
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/base/names.h"
+#include "bitfed/base/toml.h"
 
 namespace bitfed {
 namespace {
@@ -43,80 +42,38 @@ std::optional<size_t> array_index(const std::string& key) {
 }
 
 // The value of a key of a table, or the element of an array at that index.
-const toml::node* child(const toml::node& node, const std::string& key) {
-  if (const toml::table* table = node.as_table()) return table->get(key);
-  const toml::array* array = node.as_array();
+const toml::Value* child(const toml::Value& value, const std::string& key) {
+  if (const auto* table = value.as<toml::Table>()) {
+    const auto found = table->find(key);
+    return found != table->end() ? &found->second : nullptr;
+  }
+  const auto* array = value.as<toml::Array>();
   const auto index = array_index(key);
-  return array != nullptr && index ? array->get(*index) : nullptr;
+  return array != nullptr && index && *index < array->size() ? &(*array)[*index] : nullptr;
 }
 
 // What was found, for an error: scalars as they are, containers by their kind.
-std::string kind_of(const toml::node& node) {
-  switch (node.type()) {
-    case toml::node_type::string:
-      return fmt::format("the string '{}'", **node.as_string());
-    case toml::node_type::integer:
-      return fmt::format("{}", **node.as_integer());
-    case toml::node_type::floating_point:
-      return fmt::format("{}", **node.as_floating_point());
-    case toml::node_type::boolean:
-      return **node.as_boolean() ? "true" : "false";
-    case toml::node_type::table:
-      return "a table";
-    case toml::node_type::array:
-      return "an array";
-    default:
-      return "a date or time";
-  }
+std::string kind_of(const toml::Value& value) {
+  if (value.as<toml::Table>() != nullptr) return "a table";
+  if (value.as<toml::Array>() != nullptr) return "an array";
+  if (const auto* text = value.as<std::string>()) return fmt::format("the string '{}'", *text);
+  if (const auto* number = value.as<double>()) return fmt::format("{}", *number);
+  return toml::value_text(value);
 }
 
-// A value on one line. The writer of toml++ gives 0.1 as 0.10000000000000001.
-std::string value_text(const toml::node& node) {
-  if (const auto* number = node.as_floating_point()) {
-    const std::string text = fmt::format("{}", **number);
-    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
-  }
-  if (const toml::array* array = node.as_array()) {
-    Path elements;
-    for (const toml::node& element : *array) elements.push_back(value_text(element));
-    return fmt::format("[{}]", joined(elements));
-  }
-  std::ostringstream out;
-  out << toml::node_view<const toml::node>(&node);
-  return out.str();
-}
-
-bool is_array_of_tables(const toml::node& node) {
-  return node.is_array() && !node.as_array()->empty() && node.as_array()->get(0)->is_table();
-}
-
-// The table's values, then the tables within it, each under a header with its full path.
-void write_table(const toml::table& table, const Path& path, std::string* text) {
-  for (const auto& [key, node] : table) {
-    if (!node.is_table() && !is_array_of_tables(node))
-      *text += fmt::format("{} = {}\n", key.str(), value_text(node));
-  }
-  for (const auto& [key, node] : table) {
-    const Path inner = inside(path, key.str());
-    if (node.is_table()) {
-      *text += fmt::format("\n[{}]\n", dotted(inner));
-      write_table(*node.as_table(), inner, text);
-    } else if (is_array_of_tables(node)) {
-      for (const toml::node& element : *node.as_array()) {
-        *text += fmt::format("\n[[{}]]\n", dotted(inner));
-        write_table(*element.as_table(), inner, text);
-      }
-    }
-  }
-}
-
-const toml::node* find_in(const toml::table& root, const Path& path) {
-  const toml::node* node = &root;
+const toml::Value* find_in(const toml::Value& root, const Path& path) {
+  const toml::Value* node = &root;
   for (const std::string& key : path) {
     node = child(*node, key);
     if (node == nullptr) return nullptr;
   }
   return node;
+}
+
+std::optional<double> number_of(const toml::Value& value) {
+  if (const auto* whole = value.as<int64_t>()) return static_cast<double>(*whole);
+  if (const auto* real = value.as<double>()) return *real;
+  return std::nullopt;
 }
 
 // The keys that say what a table is about, and so what its other keys mean.
@@ -126,22 +83,22 @@ constexpr std::array<std::string_view, 4> kIdentities = {"name", "file", "folder
 
 struct Config::Document {
   std::string source;
-  toml::table root;    // with overrides; knows lines, which a copy of a table does not
-  toml::table parsed;  // before overrides
-  toml::table in_effect;
+  toml::Value root;    // with overrides
+  toml::Value parsed;  // before overrides
+  toml::Value in_effect{toml::Table{}};
   std::set<std::string> overridden;
   using Keys = std::map<std::string, std::set<std::string>>;  // by the path of their table
   Keys asked;
   Keys permitted;                   // see Config::permit
   std::set<std::string> droppable;  // paths; see Config::allow_dropping
 
-  const toml::node* find(const Path& path) const { return find_in(root, path); }
+  const toml::Value* find(const Path& path) const { return find_in(root, path); }
 
   std::string where(const Path& path) const {
     const std::string key = dotted(path);
     if (from_override(path)) return fmt::format("--set {}", key);
-    const toml::node* node = find(path);
-    const auto line = node != nullptr ? node->source().begin.line : 0;
+    const toml::Value* node = find(path);
+    const size_t line = node != nullptr ? node->line : 0;
     return line > 0 ? fmt::format("{}: line {}: {}", source, line, key) : fmt::format("{}: {}", source, key);
   }
 
@@ -151,8 +108,8 @@ struct Config::Document {
       const Path outer(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(length));
       if (overridden.contains(dotted(outer))) return true;
     }
-    const toml::node* node = find(path);
-    return node != nullptr && node->is_table() && node->source().begin.line == 0;
+    const toml::Value* node = find(path);
+    return node != nullptr && node->as<toml::Table>() != nullptr && node->line == 0;
   }
 
   static void add(const Path& path, Keys* keys) { (*keys)[dotted(outside(path))].insert(path.back()); }
@@ -165,34 +122,29 @@ struct Config::Document {
   // Records a value in effect, and creates the tables and arrays on its path.
   template <typename T>
   void record(const Path& path, T&& value) {
-    toml::node* node = &in_effect;
+    toml::Value* node = &in_effect;
     for (size_t i = 0; i + 1 < path.size(); ++i) {
-      const toml::node* given = find(Path(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(i + 1)));
-      const bool array_next = given != nullptr && given->is_array();
-      toml::node* next = nullptr;
-      if (toml::table* table = node->as_table()) {
-        next = table->get(path[i]);
-        if (next == nullptr) {
-          next = array_next ? static_cast<toml::node*>(&table->insert(path[i], toml::array{}).first->second)
-                            : &table->insert(path[i], toml::table{}).first->second;
-        }
+      const toml::Value* given = find(Path(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(i + 1)));
+      const bool array_next = given != nullptr && given->as<toml::Array>() != nullptr;
+      if (auto* table = node->as<toml::Table>()) {
+        const toml::Value made = array_next ? toml::Value{toml::Array{}} : toml::Value{toml::Table{}};
+        node = &table->try_emplace(path[i], made).first->second;
       } else {
-        toml::array& array = *node->as_array();
+        auto& array = *node->as<toml::Array>();
         const size_t index = *array_index(path[i]);
-        while (array.size() <= index) array.push_back(toml::table{});
-        next = array.get(index);
+        while (array.size() <= index) array.push_back({toml::Table{}});
+        node = &array[index];
       }
-      node = next;
     }
-    node->as_table()->insert_or_assign(path.back(), std::forward<T>(value));
+    node->as<toml::Table>()->insert_or_assign(path.back(), toml::Value{std::forward<T>(value)});
   }
 
   // Compares values as text, so that an override which repeats the file's value replaces nothing.
   bool is_replaced(const Path& table) const {
     const auto differs = [&](std::string_view key) {
-      const toml::node* before = find_in(parsed, inside(table, key));
-      const toml::node* now = find(inside(table, key));
-      return now != nullptr && (before == nullptr || value_text(*before) != value_text(*now));
+      const toml::Value* before = find_in(parsed, inside(table, key));
+      const toml::Value* now = find(inside(table, key));
+      return now != nullptr && (before == nullptr || toml::value_text(*before) != toml::value_text(*now));
     };
     return !table.empty() && std::any_of(kIdentities.begin(), kIdentities.end(), differs);
   }
@@ -222,23 +174,23 @@ struct Config::Document {
   }
 
   // A table that was read is checked key by key; one that was not is reported as one key.
-  void reject_unknown(const toml::node& node, const Path& path, std::vector<std::string>* dropped) const {
-    if (const toml::table* table = node.as_table()) {
+  void reject_unknown(const toml::Value& node, const Path& path, std::vector<std::string>* dropped) const {
+    if (const auto* table = node.as<toml::Table>()) {
       for (const auto& [key, value] : *table) {
-        const Path inner = inside(path, key.str());
+        const Path inner = inside(path, key);
         if (contains(asked, inner)) {
           reject_unknown(value, inner, dropped);
         } else {
           judge_unread(inner, dropped);
         }
       }
-    } else if (const toml::array* array = node.as_array()) {
+    } else if (const auto* array = node.as<toml::Array>()) {
       for (size_t i = 0; i < array->size(); ++i)
-        reject_unknown(*array->get(i), inside(path, std::to_string(i)), dropped);
+        reject_unknown((*array)[i], inside(path, std::to_string(i)), dropped);
     }
   }
 
-  const toml::node* read(const Path& path) {
+  const toml::Value* read(const Path& path) {
     add(path, &asked);
     return find(path);
   }
@@ -247,23 +199,23 @@ struct Config::Document {
   template <typename T, typename Element>
   std::vector<T> read_all(const Path& path, std::vector<T> values, std::string_view expected,
                           Element element) {
-    if (const toml::node* node = read(path)) {
-      const toml::array* array = node->as_array();
+    if (const toml::Value* node = read(path)) {
+      const auto* array = node->as<toml::Array>();
       if (array == nullptr) throw wrong(path, *node, expected);
       values.clear();
-      for (const toml::node& found : *array) {
+      for (const toml::Value& found : *array) {
         const std::optional<T> value = element(found);
         if (!value) throw wrong(path, found, expected);
         values.push_back(*value);
       }
     }
-    toml::array recorded;
-    for (const T& value : values) recorded.push_back(value);
+    toml::Array recorded;
+    for (const T& value : values) recorded.push_back({value});
     record(path, std::move(recorded));
     return values;
   }
 
-  Error wrong(const Path& path, const toml::node& found, std::string_view expected) const {
+  Error wrong(const Path& path, const toml::Value& found, std::string_view expected) const {
     return input_error("{}: found {}, expected {}", where(path), kind_of(found), expected);
   }
 };
@@ -271,11 +223,7 @@ struct Config::Document {
 Config Config::parse(std::string_view text, std::string_view source) {
   auto document = std::make_shared<Document>();
   document->source = source;
-  try {
-    document->root = toml::parse(text, source);
-  } catch (const toml::parse_error& error) {
-    throw input_error("{}: line {}: {}", source, error.source().begin.line, error.description());
-  }
+  document->root = {toml::parse(text, source)};
   document->parsed = document->root;
   return Config(document, {});
 }
@@ -292,35 +240,38 @@ void Config::set(std::string_view key, std::string_view value) {
     if (path.back().empty()) throw input_error("--set {}={}: the key has an empty part", key, value);
     begin = end + 1;
   }
-  toml::table parsed;
+  toml::Table parsed;
   try {
-    parsed = toml::parse(fmt::format("value = {}", value));
-  } catch (const toml::parse_error&) {
-    parsed.insert_or_assign("value", std::string(value));
+    parsed = toml::parse(fmt::format("value = {}", value), "--set");
+  } catch (const Error&) {
+    parsed.insert_or_assign("value", toml::Value{std::string(value)});
   }
   if (parsed.size() != 1) throw input_error("--set {}: '{}' is not one value", key, value);
 
-  toml::node* node = &document_->root;
+  toml::Value* node = &document_->root;
   for (size_t i = 0; i + 1 < path.size(); ++i) {
-    toml::node* next = const_cast<toml::node*>(child(*node, path[i]));
+    auto* next = const_cast<toml::Value*>(child(*node, path[i]));
     if (next == nullptr) {
-      if (toml::table* table = node->as_table()) next = &table->insert(path[i], toml::table{}).first->second;
+      if (auto* table = node->as<toml::Table>())
+        next = &table->try_emplace(path[i], toml::Value{toml::Table{}}).first->second;
     }
-    if (next == nullptr || (next->as_table() == nullptr && next->as_array() == nullptr)) {
+    if (next == nullptr || (next->as<toml::Table>() == nullptr && next->as<toml::Array>() == nullptr)) {
       throw input_error("--set {}: {} is not a table", key, path[i]);
     }
     node = next;
   }
-  if (node->as_table() == nullptr)
-    throw input_error("--set {}: names an element of an array, not a key", key);
-  node->as_table()->insert_or_assign(path.back(), *parsed.get("value"));
+  auto* table = node->as<toml::Table>();
+  if (table == nullptr) throw input_error("--set {}: names an element of an array, not a key", key);
+  toml::Value& given_value = parsed.find("value")->second;
+  given_value.line = 0;
+  table->insert_or_assign(path.back(), std::move(given_value));
   document_->overridden.insert(dotted(path));
   const std::string given = path.back();
   const std::array<std::string_view, 3> sources = {"name", "file", "folder"};
   if (path.size() < 2 || std::find(sources.begin(), sources.end(), given) == sources.end()) return;
   for (const std::string_view other : sources) {
     path.back() = other;
-    if (other != given && !document_->from_override(path)) node->as_table()->erase(other);
+    if (other != given && !document_->from_override(path)) table->erase(std::string(other));
   }
 }
 
@@ -343,13 +294,14 @@ bool Config::has(std::string_view key) const {
 }
 
 bool Config::is_string(std::string_view key) const {
-  const toml::node* node = document_->read(full_path(key));
-  return node != nullptr && node->is_string();
+  const toml::Value* node = document_->read(full_path(key));
+  return node != nullptr && node->as<std::string>() != nullptr;
 }
 
 Config Config::section(std::string_view key) const {
   const Path path = full_path(key);
-  if (const toml::node* node = document_->read(path); node != nullptr && !node->is_table()) {
+  if (const toml::Value* node = document_->read(path);
+      node != nullptr && node->as<toml::Table>() == nullptr) {
     throw document_->wrong(path, *node, "a table");
   }
   return Config(document_, path);
@@ -358,13 +310,14 @@ Config Config::section(std::string_view key) const {
 std::vector<Config> Config::sections(std::string_view key) const {
   const Path path = full_path(key);
   std::vector<Config> result;
-  const toml::node* node = document_->read(path);
+  const toml::Value* node = document_->read(path);
   if (node == nullptr) return result;
-  const toml::array* array = node->as_array();
+  const auto* array = node->as<toml::Array>();
   if (array == nullptr) throw document_->wrong(path, *node, "an array of tables");
   for (size_t i = 0; i < array->size(); ++i) {
     const Path element = inside(path, std::to_string(i));
-    if (!array->get(i)->is_table()) throw document_->wrong(element, *array->get(i), "a table");
+    const toml::Value& found = (*array)[i];
+    if (found.as<toml::Table>() == nullptr) throw document_->wrong(element, found, "a table");
     result.push_back(Config(document_, element));
   }
   return result;
@@ -373,8 +326,8 @@ std::vector<Config> Config::sections(std::string_view key) const {
 int64_t Config::integer(std::string_view key, int64_t fallback, int64_t min, int64_t max) const {
   const Path path = full_path(key);
   int64_t value = fallback;
-  if (const toml::node* node = document_->read(path)) {
-    const auto found = node->value_exact<int64_t>();
+  if (const toml::Value* node = document_->read(path)) {
+    const auto* found = node->as<int64_t>();
     if (!found || *found < min || *found > max) {
       throw document_->wrong(path, *node, fmt::format("a whole number from {} to {}", min, max));
     }
@@ -387,8 +340,8 @@ int64_t Config::integer(std::string_view key, int64_t fallback, int64_t min, int
 double Config::number(std::string_view key, double fallback, double min, double max) const {
   const Path path = full_path(key);
   double value = fallback;
-  if (const toml::node* node = document_->read(path)) {
-    const auto found = node->is_number() ? node->value<double>() : std::nullopt;
+  if (const toml::Value* node = document_->read(path)) {
+    const std::optional<double> found = number_of(*node);
     if (!found || !(*found >= min && *found <= max)) {
       throw document_->wrong(path, *node, fmt::format("a number from {} to {}", min, max));
     }
@@ -401,8 +354,8 @@ double Config::number(std::string_view key, double fallback, double min, double 
 bool Config::flag(std::string_view key, bool fallback) const {
   const Path path = full_path(key);
   bool value = fallback;
-  if (const toml::node* node = document_->read(path)) {
-    const auto found = node->value_exact<bool>();
+  if (const toml::Value* node = document_->read(path)) {
+    const auto* found = node->as<bool>();
     if (!found) throw document_->wrong(path, *node, "true or false");
     value = *found;
   }
@@ -413,8 +366,8 @@ bool Config::flag(std::string_view key, bool fallback) const {
 std::string Config::text(std::string_view key, std::string_view fallback) const {
   const Path path = full_path(key);
   std::string value(fallback);
-  if (const toml::node* node = document_->read(path)) {
-    const auto found = node->value_exact<std::string>();
+  if (const toml::Value* node = document_->read(path)) {
+    const auto* found = node->as<std::string>();
     if (!found) throw document_->wrong(path, *node, "a string in quotes");
     value = *found;
   }
@@ -439,24 +392,27 @@ std::string Config::choice(std::string_view key, std::string_view fallback,
 std::vector<int64_t> Config::integers(std::string_view key, const std::vector<int64_t>& fallback, int64_t min,
                                       int64_t max) const {
   const std::string expected = fmt::format("an array of whole numbers from {} to {}", min, max);
-  return document_->read_all(full_path(key), fallback, expected, [&](const toml::node& element) {
-    const auto found = element.value_exact<int64_t>();
-    return found && *found >= min && *found <= max ? found : std::nullopt;
+  return document_->read_all(full_path(key), fallback, expected, [&](const toml::Value& element) {
+    const auto* found = element.as<int64_t>();
+    return found != nullptr && *found >= min && *found <= max ? std::optional(*found) : std::nullopt;
   });
 }
 
 std::vector<double> Config::numbers(std::string_view key, const std::vector<double>& fallback, double min,
                                     double max) const {
   const std::string expected = fmt::format("an array of numbers from {} to {}", min, max);
-  return document_->read_all(full_path(key), fallback, expected, [&](const toml::node& element) {
-    const auto found = element.is_number() ? element.value<double>() : std::nullopt;
+  return document_->read_all(full_path(key), fallback, expected, [&](const toml::Value& element) {
+    const std::optional<double> found = number_of(element);
     return found && *found >= min && *found <= max ? found : std::nullopt;
   });
 }
 
 std::vector<std::string> Config::texts(std::string_view key) const {
   return document_->read_all(full_path(key), Path(), "an array of strings in quotes",
-                             [](const toml::node& element) { return element.value_exact<std::string>(); });
+                             [](const toml::Value& element) {
+                               const auto* found = element.as<std::string>();
+                               return found != nullptr ? std::optional(*found) : std::nullopt;
+                             });
 }
 
 void Config::permit(std::span<const std::string> keys) const {
@@ -478,25 +434,19 @@ std::vector<std::string> Config::reject_unknown_keys() const {
 }
 
 std::string Config::resolved() const {
-  std::string text;
-  write_table(document_->in_effect, {}, &text);
-  return text;
+  return toml::document_text(*document_->in_effect.as<toml::Table>());
 }
 
 std::string Config::resolved(std::span<const std::string> parts) const {
-  toml::table chosen;
+  toml::Table chosen;
   for (const std::string& part : parts) {
-    if (const toml::node* node = document_->in_effect.get(part)) chosen.insert_or_assign(part, *node);
+    if (const toml::Value* value = child(document_->in_effect, part)) chosen.insert_or_assign(part, *value);
   }
-  std::string text;
-  write_table(chosen, {}, &text);
-  return text;
+  return toml::document_text(chosen);
 }
 
 std::string Config::given() const {
-  std::string text;
-  write_table(document_->root, {}, &text);
-  return text;
+  return toml::document_text(*document_->root.as<toml::Table>());
 }
 
 std::string Config::where(std::string_view key) const {

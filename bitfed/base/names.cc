@@ -53,25 +53,6 @@ std::string suggestion(std::string_view name, std::span<const std::string> known
   return known.empty() ? "" : fmt::format(" (known: {})", joined(known));
 }
 
-bool is_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto first = static_cast<unsigned char>(text[i]);
-    const size_t length = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-    if (length > 1 && (first < 0xC2 || first > 0xF4 || text.size() - i < length)) return false;
-    for (size_t j = 1; j < length; ++j) {
-      if ((static_cast<unsigned char>(text[i + j]) & 0xC0) != 0x80) return false;
-    }
-    if (length > 2) {
-      const auto second = static_cast<unsigned char>(text[i + 1]);
-      const bool is_wrong = (first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-                            (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F);
-      if (is_wrong) return false;
-    }
-    i += length;
-  }
-  return true;
-}
-
 std::string joined(std::span<const std::string> names, std::string_view separator) {
   std::string all;
   for (const std::string& name : names) {

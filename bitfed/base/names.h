@@ -13,9 +13,6 @@ std::string nearest_name(std::string_view name, std::span<const std::string> kno
 // tail of an error's text.
 std::string suggestion(std::string_view name, std::span<const std::string> known);
 
-// Whether the bytes are UTF-8 (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
-bool is_utf8(std::string_view text);
-
 // All of them with a separator between. (fmt::join would bring 10 KB of templates to a device.)
 std::string joined(std::span<const std::string> names, std::string_view separator = ", ");
 

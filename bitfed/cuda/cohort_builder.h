@@ -6,6 +6,7 @@
 
 #include "bitfed/cuda/cohort_network.h"
 #include "bitfed/cuda/first_convolution.h"
+#include "bitfed/cuda/tf32_products.h"
 #include "bitfed/nn/layers/activation_layer.h"
 
 // How a network's records become launches; a part of cohort_network.cc.
@@ -40,6 +41,10 @@ struct CohortNetwork::Node {
   float* gradient = nullptr;  // null: not wanted
   int8_t* signs = nullptr;    // instead of values
   int16_t* whole = nullptr;   // instead of values, whole numbers
+  double* sums = nullptr;     // of the images, see Signs; null: unknown
+  // Where the values were clipped: *clipped becomes true if their reader clips the gradient, too.
+  std::shared_ptr<bool> clipped = nullptr;
+  ClipBounds bounds{};
 };
 
 // Walks the records as network_builder.cc does, and records what a step launches.
@@ -126,8 +131,12 @@ class CohortNetwork::Builder {
     s.in = in.extent;
     s.x = in.value;
     s.signs = n_.allocate_array<int8_t>(values(in.extent));
-    s.means = n_.allocate_array<float>(cohort_.clients * size_t{cohort_.batch} * 4);
     s.running = record.mean == SignMean::kRunning;
+    if (!s.running) s.sums = in.sums;
+    s.means = n_.allocate_array<float>(cohort_.clients * size_t{cohort_.batch} * 4);
+    s.clips = in.clipped != nullptr;
+    s.bounds = in.bounds;
+    if (s.clips) *in.clipped = true;
     if (s.running) s.running_mean = value_of(record.name + ".mean");
     Node out{in.extent, nullptr, floats(in.extent), s.signs};
     forward([this_ = &n_, s] { signs_forward(this_->cohort_, s, this_->stream_); });
@@ -199,9 +208,15 @@ class CohortNetwork::Builder {
     r.anchor_standard = n_.allocate_array<float>(all);
     r.standard = n_.allocate_array<float>(all);
     r.rotated = n_.allocate_array<float>(all);
-    if (!rotated_fits(r.shape)) r.halfway = n_.allocate_array<float>(2 * all);
+    if (r.rotates) {
+      r.rotations = n_.allocate_array<int8_t>(cohort_.clients * rotated_rotation_bytes(r));
+      r.rotation_factors = n_.allocate_array<float>(cohort_.clients * size_t{4});
+    }
+    if (const size_t scratch = rotated_scratch_bytes(r, cohort_.clients); scratch > 0)
+      r.scratch = n_.allocate_array<int8_t>(scratch);
     r.inverse = n_.allocate_array<float>(filters);
     r.alphas = n_.allocate_array<float>(filters);
+    r.largest_of_filters = n_.allocate_array<float>(filters);
     r.pulls = n_.allocate_array<float>(2 * filters);
     return r;
   }
@@ -212,15 +227,14 @@ class CohortNetwork::Builder {
     if (!r.rotates) return;
     Search s = make_search(r);
     const size_t filters = size_t{cohort_.clients} * r.filters;
-    const size_t all = filters * r.shape.floats();
-    s.weights = n_.allocate_array<int16_t>(all);
-    s.halfway = n_.allocate_array<int16_t>(all);
-    s.signs = n_.allocate_array<int8_t>(all);
+    s.weights = n_.allocate_array<int8_t>(filters * search_weights_bytes(s));
+    s.halfway = n_.allocate_array<int8_t>(filters * search_halfway_bytes(s));
+    s.signs = n_.allocate_array<int8_t>(filters * search_signs_bytes(s));
     s.weight_factors = n_.allocate_array<float>(filters);
     s.longest = n_.allocate_array<uint32_t>(2 * 64);
     s.partial = n_.allocate_array<float>(cohort_.clients * size_t{s.runs()} * r.shape.rows * r.shape.rows);
     if (s.scratch_step > 0)
-      s.scratch = n_.allocate_array<float>(cohort_.clients * size_t{s.runs()} * s.scratch_step);
+      s.scratch = n_.allocate_array<int8_t>(cohort_.clients * size_t{s.runs()} * s.scratch_step);
     n_.searches_.push_back(s);
   }
 
@@ -253,14 +267,10 @@ class CohortNetwork::Builder {
     r.factor = c.factor;
     keep_rotated(r);
     if (knows_largest) largest_ = c.largest;
-    forward([this_ = &n_, c, r] {
-      rotated_forward(this_->cohort_, r, this_->stream_);
-      sign_convolution_forward(this_->cohort_, c, this_->stream_);
-    });
-    backward([this_ = &n_, c, r, in, out, adds, knows_largest] {
+    forward([this_ = &n_, c] { sign_convolution_forward(this_->cohort_, c, this_->stream_); });
+    backward([this_ = &n_, c, in, out, adds, knows_largest] {
       if (!knows_largest) sign_convolution_largest(this_->cohort_, c, out.gradient, this_->stream_);
       sign_convolution_backward(this_->cohort_, c, out.gradient, adds, in.gradient, this_->stream_);
-      rotated_backward(this_->cohort_, r, this_->stream_);
     });
   }
 
@@ -272,13 +282,11 @@ class CohortNetwork::Builder {
     c.x = in.value;
     c.y = out.value;
     const uint32_t inputs = c.kernel.taps() * c.in.channels;
-    const bool signs = n_.network_.rotated && record.sign_weights;
-    Rotated r;
-    if (signs) {
+    if (n_.network_.rotated && record.sign_weights) {
       const size_t step = size_t{inputs} * c.out.channels;
       c.weights = {n_.allocate_array<float>(cohort_.clients * step), step};
       c.gradient = {n_.allocate_array<float>(cohort_.clients * step), step};
-      r = add_rotated(record, inputs);
+      Rotated r = add_rotated(record, inputs);
       r.sign_weights = c.weights;
       r.sign_stride = c.out.channels;
       r.sign_gradient = c.gradient;
@@ -287,13 +295,13 @@ class CohortNetwork::Builder {
       c.weights = value_of(record.name + ".weights");
       c.gradient = gradient_of(record.name + ".weights");
     }
-    forward([this_ = &n_, c, r, signs] {
-      if (signs) rotated_forward(this_->cohort_, r, this_->stream_);
-      real_convolution_forward(this_->cohort_, c, this_->stream_);
-    });
+    c.tf32 = n_.network_.tf32 && tf32_takes(c);
+    if (c.tf32 && tf32_partial_floats(cohort_, c) > 0)
+      c.partial = n_.allocate_array<float>(tf32_partial_floats(cohort_, c));
+    forward([this_ = &n_, c] { real_convolution_forward(this_->cohort_, c, this_->stream_); });
     float* sums =
         is_first_convolution(c) ? n_.allocate_array<float>(first_convolution_floats(cohort_, c)) : nullptr;
-    backward([this_ = &n_, c, r, signs, in, out, adds, sums] {
+    backward([this_ = &n_, c, in, out, adds, sums] {
       if (sums != nullptr) {
         first_convolution_weights(this_->cohort_, c, out.gradient, sums, this_->stream_);
       } else {
@@ -301,7 +309,6 @@ class CohortNetwork::Builder {
       }
       if (in.gradient != nullptr)
         real_convolution_input(this_->cohort_, c, out.gradient, adds, in.gradient, this_->stream_);
-      if (signs) rotated_backward(this_->cohort_, r, this_->stream_);
     });
   }
 
@@ -324,15 +331,20 @@ class CohortNetwork::Builder {
     norm.activation = take_activation(rest);
     if (pooled) *rest = rest->subspan(1);
     Node out{pooled ? p.out() : in.extent};
+    // Signs follow on a block's end and on what is before a block.
+    bool before_signs = is(*rest, LayerKind::kSigns) || is(*rest, LayerKind::kResidual);
     if (sum_ != nullptr && rest->empty()) {
       norm.added = sum_->shortcut;
       norm.bounds = sum_->bounds;
       out = {in.extent, sum_->value, last_gradient};
       sum_ = nullptr;
+      before_signs = true;
     } else {
       out = output(out.extent, *rest, last_gradient);
     }
     norm.out = out.value;
+    if (before_signs && !pooled && n_.network_.rotated && in.extent.floats() % kBlockValues == 0)
+      norm.image_sums = out.sums = n_.allocate_array<double>(2 * values(in.extent) / kBlockValues);
     if (pooled) {
       p.chosen = floats(out.extent);
       forward([this_ = &n_, p] { pooled_norm_forward(this_->cohort_, p, this_->stream_); });
@@ -442,7 +454,7 @@ class CohortNetwork::Builder {
 
   Node add_residual(const LayerRecord& record, const Node& in, Records* rest, float* last_gradient) {
     const ClipBounds bounds = clip_bounds(take_activation(rest));
-    const Node out = output(extent_of(record.out), *rest, last_gradient);
+    Node out = output(extent_of(record.out), *rest, last_gradient);
     // The gradient of the sum, that path and shortcut share; the output's own may be read by others.
     float* sum_gradient = rest->empty() && last_gradient != nullptr ? floats(out.extent) : out.gradient;
     const bool identity = record.shortcut.empty();
@@ -470,16 +482,24 @@ class CohortNetwork::Builder {
     const ResidualSum sum{shortcut.value, out.value, bounds};
     sum_ = &sum;
     const Node main = add_all(path, entry, sum_gradient);
+    out.sums = main.sums;
     if (std::exchange(sum_, nullptr) != nullptr) {
       forward([this_ = &n_, main, sum, out] {
         add_clipped(this_->cohort_, out.extent, main.value, sum.shortcut, sum.bounds, out.value,
                     this_->stream_);
       });
+      out.sums = nullptr;
     }
-    backward([this_ = &n_, out, bounds, sum_gradient] {
+    const auto clipped = std::make_shared<bool>(false);
+    backward([this_ = &n_, out, bounds, sum_gradient, clipped] {
+      if (*clipped) return;
       activation_backward(this_->cohort_, out.extent, bounds, out.value, out.gradient, sum_gradient,
                           this_->stream_);
     });
+    if (sum_gradient == out.gradient) {
+      out.clipped = clipped;
+      out.bounds = bounds;
+    }
     return out;
   }
 

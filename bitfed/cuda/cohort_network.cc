@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "bitfed/cuda/cohort_builder.h"
 #include "bitfed/nn/layers/dropout.h"
@@ -12,7 +13,25 @@ namespace bitfed::cuda {
 namespace {
 
 constexpr size_t kTurns = 3;
+constexpr size_t kValues = 4;              // clients' parameters on their way to the host at the same time
 constexpr uint32_t kSearchIterations = 3;  // BinaryConvolution::kRotationIterations
+
+// body(where it begins) for every row that is no padding.
+template <typename Body>
+void for_used_rows(const Parameter& parameter, Body body) {
+  for (size_t row = 0; row < parameter.values.rows; ++row) {
+    if (row % parameter.groups.size < parameter.groups.used) body(row * parameter.values.stride);
+  }
+}
+
+std::vector<float> without_padding(const Parameter& parameter, const float* padded) {
+  std::vector<float> values;
+  values.reserve(parameter.count());
+  for_used_rows(parameter, [&](size_t at) {
+    values.insert(values.end(), padded + at, padded + at + parameter.values.columns);
+  });
+  return values;
+}
 
 }  // namespace
 
@@ -69,7 +88,10 @@ CohortNetwork::CohortNetwork(const TrainedNetwork& network, size_t clients, size
     staging->surrogates = PinnedArray<Surrogate>(clients);
     staging_.push_back(std::move(staging));
   }
-  values_ = PinnedArray<float>(floats_);
+  for (size_t i = 0; i < std::min(clients, kValues); ++i) {
+    values_.push_back(std::make_unique<Values>());
+    values_.back()->floats = PinnedArray<float>(floats_);
+  }
   found_diverged_ = PinnedArray<uint32_t>(clients);
 
   // A first convolution takes pixels as they are; other layers need padded channels.
@@ -87,12 +109,19 @@ CohortNetwork::CohortNetwork(const TrainedNetwork& network, size_t clients, size
   logits_ = scores.value;
   logits_gradient_ = scores.gradient;
   logits_columns_ = scores.extent.channels;
+  rotated_plan_ = plan_rotated(rotated_);
+  rotated_plan_.layers = on_device(rotated_);
   plan_ = plan_search(searches_);
-  if (searches_.empty()) return;
-  auto* on_device = allocate_array<Search>(searches_.size());
-  stream_.copy_to_device(on_device, searches_.data(), searches_.size() * sizeof(Search));
+  plan_.searches = on_device(searches_);
+}
+
+template <typename T>
+const T* CohortNetwork::on_device(const std::vector<T>& values) {
+  if (values.empty()) return nullptr;
+  auto* copy = allocate_array<T>(values.size());
+  stream_.copy_to_device(copy, values.data(), values.size() * sizeof(T));
   stream_.synchronise();
-  plan_.searches = on_device;
+  return copy;
 }
 
 OfClient CohortNetwork::parameter(const std::string& name, bool gradient) const {
@@ -108,10 +137,12 @@ CohortNetwork::Batches CohortNetwork::next_batches() {
 
 void CohortNetwork::step() {
   for (const auto& [memory, bytes] : cleared_) stream_.clear(memory, bytes);
+  if (rotated_plan_.count > 0) rotated_forward(cohort_, rotated_plan_, stream_);
   for (const auto& work : forward_) work();
   softmax_loss(cohort_, logits_columns_, network_.spec.classes, logits_, labels_.data(), logits_gradient_,
                diverged_.data(), stream_);
   for (auto work = backward_.rbegin(); work != backward_.rend(); ++work) (*work)();
+  if (rotated_plan_.count > 0) rotated_backward(cohort_, rotated_plan_, stream_);
 }
 
 void CohortNetwork::differentiate() {
@@ -120,11 +151,11 @@ void CohortNetwork::differentiate() {
   stream_.copy_to_device(pixels_.data(), staging.pixels.data(), pixels_.bytes());
   stream_.copy_to_device(labels_.data(), staging.labels.data(), labels_.bytes());
   stream_.copy_to_device(images_.data(), staging.images.data(), images_.bytes());
+  if (!std::exchange(rotations_taken_, true)) take_rotations(cohort_, rotated_plan_, ~uint64_t{0}, stream_);
   graph_.run(&stream_, [this] { step(); });
   staging.done.record(stream_);
   turn_ = (turn_ + 1) % kTurns;
-  values_hold_all_ = false;
-  knows_diverged_ = false;
+  asked_diverged_ = false;
 }
 
 void CohortNetwork::descend(std::span<const ClientDescent> descents) {
@@ -138,13 +169,12 @@ void CohortNetwork::descend(std::span<const ClientDescent> descents) {
   cuda::descend(cohort_.clients, floats_, flags_.data(), descents_.data(), parameters_.data(),
                 gradients_.data(), velocity_.data(), stream_);
   staging.done.record(stream_);
-  values_hold_all_ = false;
 }
 
 void CohortNetwork::set_anchor(uint64_t mask) {
   if (!rotated_.empty() && rotated_[0].orthogonal) make_rotations_orthogonal(cohort_, plan_, mask, stream_);
-  for (const Rotated& r : rotated_) rotated_set_anchor(cohort_, r, mask, stream_);
-  values_hold_all_ = false;
+  if (rotated_plan_.count > 0) rotated_set_anchor(cohort_, rotated_plan_, mask, stream_);
+  rotations_taken_ = false;
 }
 
 void CohortNetwork::search_rotations(uint64_t mask, const std::vector<Surrogate>& surrogates) {
@@ -154,13 +184,12 @@ void CohortNetwork::search_rotations(uint64_t mask, const std::vector<Surrogate>
   stream_.copy_to_device(surrogates_.data(), staging.surrogates.data(), surrogates_.bytes());
   const bool searches = network_.rotated && network_.rotated->rotation != RotationUpdate::kFixed &&
                         network_.rotated->rotation != RotationUpdate::kNone;
-  if (searches && plan_.count > 0) cuda::search_rotations(cohort_, plan_, kSearchIterations, mask, stream_);
-  values_hold_all_ = false;
+  if (searches && plan_.count > 0)
+    cuda::search_rotations(cohort_, plan_, rotated_plan_, kSearchIterations, mask, stream_);
 }
 
 void CohortNetwork::fuse(uint64_t mask) {
-  for (const Rotated& r : rotated_) rotated_fuse(cohort_, r, mask, stream_);
-  values_hold_all_ = false;
+  if (rotated_plan_.count > 0) rotated_fuse(cohort_, rotated_plan_, mask, stream_);
 }
 
 void CohortNetwork::clear_velocity(size_t client) {
@@ -169,15 +198,14 @@ void CohortNetwork::clear_velocity(size_t client) {
 
 void CohortNetwork::clear_diverged(size_t client) {
   stream_.clear(diverged_.data() + client, sizeof(uint32_t));
-  knows_diverged_ = false;
+  found_diverged_.data()[client] = 0;
+  asked_diverged_ = false;
 }
 
+// Asks, and answers by what has come back so far.
 bool CohortNetwork::diverged(size_t client) {
-  if (!knows_diverged_) {
-    stream_.copy_to_host(found_diverged_.data(), diverged_.data(), diverged_.bytes());
-    stream_.synchronise();
-    knows_diverged_ = true;
-  }
+  if (!asked_diverged_) stream_.copy_to_host(found_diverged_.data(), diverged_.data(), diverged_.bytes());
+  asked_diverged_ = true;
   return found_diverged_.data()[client] != 0;
 }
 
@@ -211,58 +239,58 @@ void CohortNetwork::draw_masks(const uint32_t* images) {
 }
 
 void CohortNetwork::set(size_t client, size_t parameter, std::span<const float> values) {
-  Parameter& own = *model_.parameters()[parameter];
-  own.assign(values);
-  stream_.copy_to_device(parameters_.data() + client * floats_ + offsets_[parameter],
-                         own.values.values.data(), own.values.values.size() * sizeof(float));
+  const Parameter& own = *model_.parameters()[parameter];
+  Values& on_their_way = *values_[client % values_.size()];
+  const std::lock_guard lock(on_their_way.mutex);
+  float* padded = on_their_way.floats.data();
+  std::fill_n(padded, own.values.values.size(), 0.0f);
+  const float* from = values.data();
+  for_used_rows(own, [&](size_t at) {
+    std::copy_n(from, own.values.columns, padded + at);
+    from += own.values.columns;
+  });
+  stream_.copy_to_device(parameters_.data() + client * floats_ + offsets_[parameter], padded,
+                         own.values.values.size() * sizeof(float));
   stream_.synchronise();
-  values_hold_all_ = false;
+  if (!rotated_.empty()) rotations_taken_ = false;
 }
 
-// Clients of a cohort begin with the same parameters: the second and later ones copy the first one's.
-void CohortNetwork::set_all(size_t client, const NetworkParameters& parameters) {
-  const size_t bytes = floats_ * sizeof(float);
-  if (broadcast_.size() == 0) broadcast_ = Array<float>(floats_);
-  if (last_set_ != parameters) {
-    assign_parameters(parameters, &model_);
-    stream_.synchronise();  // whoever reads values_
-    for (size_t p = 0; p < offsets_.size(); ++p) {
-      const Floats& own = model_.parameters()[p]->values.values;
-      std::copy_n(own.data(), own.size(), values_.data() + offsets_[p]);
-    }
-    stream_.copy_to_device(broadcast_.data(), values_.data(), bytes);
-    last_set_ = parameters;
+void CohortNetwork::set_all(const NetworkParameters& parameters) {
+  assign_parameters(parameters, &model_);
+  stream_.synchronise();  // whoever reads values_
+  float* values = values_[0]->floats.data();
+  for (size_t p = 0; p < offsets_.size(); ++p) {
+    const Floats& own = model_.parameters()[p]->values.values;
+    std::copy_n(own.data(), own.size(), values + offsets_[p]);
   }
-  stream_.copy_within_device(parameters_.data() + client * floats_, broadcast_.data(), bytes);
-  values_hold_all_ = false;
+  const size_t bytes = floats_ * sizeof(float);
+  stream_.copy_to_device(parameters_.data(), values, bytes);
+  for (size_t client = 1; client < cohort_.clients; ++client)
+    stream_.copy_within_device(parameters_.data() + client * floats_, parameters_.data(), bytes);
+  rotations_taken_ = false;
 }
 
 std::vector<float> CohortNetwork::get(size_t client, size_t parameter, bool gradient) {
-  Parameter& own = *model_.parameters()[parameter];
+  const Parameter& own = *model_.parameters()[parameter];
+  Values& on_their_way = *values_[client % values_.size()];
+  const std::lock_guard lock(on_their_way.mutex);
   const Array<float>& from = gradient ? gradients_ : parameters_;
-  stream_.copy_to_host(own.values.values.data(), from.data() + client * floats_ + offsets_[parameter],
+  stream_.copy_to_host(on_their_way.floats.data(), from.data() + client * floats_ + offsets_[parameter],
                        own.values.values.size() * sizeof(float));
   stream_.synchronise();
-  return own.to_vector();
+  return without_padding(own, on_their_way.floats.data());
 }
 
 NetworkParameters CohortNetwork::get_all(size_t client) {
-  if (!values_hold_all_ || holder_ != client) {
-    stream_.copy_to_host(values_.data(), parameters_.data() + client * floats_, floats_ * sizeof(float));
-    stream_.synchronise();
-    values_hold_all_ = true;
-    holder_ = client;
-  }
-  NetworkParameters all(offsets_.size());
-  for (size_t p = 0; p < offsets_.size(); ++p) {
-    const Parameter& own = *model_.parameters()[p];
-    all[p].reserve(own.count());
-    for (size_t row = 0; row < own.values.rows; ++row) {
-      if (row % own.groups.size >= own.groups.used) continue;
-      const float* from = values_.data() + offsets_[p] + row * own.values.stride;
-      all[p].insert(all[p].end(), from, from + own.values.columns);
-    }
-  }
+  Values& on_their_way = *values_[client % values_.size()];
+  const std::lock_guard lock(on_their_way.mutex);
+  const float* floats = on_their_way.floats.data();
+  stream_.copy_to_host(on_their_way.floats.data(), parameters_.data() + client * floats_,
+                       floats_ * sizeof(float));
+  stream_.synchronise();
+  NetworkParameters all;
+  for (size_t p = 0; p < offsets_.size(); ++p)
+    all.push_back(without_padding(*model_.parameters()[p], floats + offsets_[p]));
   return all;
 }
 

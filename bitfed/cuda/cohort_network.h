@@ -3,6 +3,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,13 +43,13 @@ class CohortNetwork {
   void fuse(uint64_t mask);
   void clear_velocity(size_t client);
   void clear_diverged(size_t client);
-  bool diverged(size_t client);
+  bool diverged(size_t client);  // in the steps that are known to be done, at least until synchronise()
   void descend(std::span<const ClientDescent> descents);
   void seed_dropout(size_t client, const RandomStream& random);
 
-  // One parameter, or all, without padding.
+  // One parameter, or all, without padding. Several threads may ask, but for set_all().
   void set(size_t client, size_t parameter, std::span<const float> values);
-  void set_all(size_t client, const NetworkParameters& parameters);
+  void set_all(const NetworkParameters& parameters);  // of every client
   std::vector<float> get(size_t client, size_t parameter, bool gradient);
   NetworkParameters get_all(size_t client);
 
@@ -67,6 +68,8 @@ class CohortNetwork {
 
   template <typename T>
   T* allocate_array(size_t count);
+  template <typename T>
+  const T* on_device(const std::vector<T>& values);
   OfClient parameter(const std::string& name, bool gradient) const;
   void draw_masks(const uint32_t* images);
   void step();
@@ -101,18 +104,20 @@ class CohortNetwork {
   };
   std::vector<std::unique_ptr<Staging>> staging_;
   size_t turn_ = 0;
-  PinnedArray<float> values_;  // of one client's parameters
-  bool values_hold_all_ = false;
-  size_t holder_ = 0;  // the client that has them
-  NetworkParameters last_set_;
-  Array<float> broadcast_;  // the same on the device, padded
+  struct Values {  // of one client's parameters, on their way
+    std::mutex mutex;
+    PinnedArray<float> floats;
+  };
+  std::vector<std::unique_ptr<Values>> values_;
   PinnedArray<uint32_t> found_diverged_;
-  bool knows_diverged_ = false;
+  bool asked_diverged_ = false;  // since the last step
 
   std::vector<std::shared_ptr<void>> memory_;
   std::vector<std::pair<void*, size_t>> cleared_;  // at the start of every step
   std::vector<std::function<void()>> forward_, backward_;
   std::vector<Rotated> rotated_;
+  RotatedPlan rotated_plan_;
+  bool rotations_taken_ = false;  // in fixed point, as they are
   std::vector<Search> searches_;
   SearchPlan plan_;
   std::vector<std::unique_ptr<DropoutLayer>> dropouts_;

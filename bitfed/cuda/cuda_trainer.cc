@@ -11,30 +11,49 @@
 namespace bitfed::cuda {
 namespace {
 
-// Networks that no trainer uses at present; the last one of each kind stays.
+// Networks that no trainer uses at present. Making one takes longer than a round of a small network, so they
+// stay until their memory is needed. Several runs may share a pool.
 class NetworkPool {
  public:
   std::unique_ptr<CohortNetwork> take(const TrainedNetwork& network, size_t clients, size_t batch) {
-    {
-      const std::lock_guard lock(mutex_);
-      for (auto& kept : kept_) {
-        if (kept->clients() == clients && kept->batch() == batch && kept->network() == network) {
-          std::swap(kept, kept_.back());
-          auto found = std::move(kept_.back());
-          kept_.pop_back();
-          return found;
-        }
-      }
-      kept_.clear();
+    if (auto kept = find(network, clients, batch)) {
+      kept->stream().synchronise();  // a trainer that failed may have left work
+      return kept;
+    }
+    try {
+      return std::make_unique<CohortNetwork>(network, clients, batch);
+    } catch (const OutOfMemory&) {
+      if (!clear()) throw;
     }
     return std::make_unique<CohortNetwork>(network, clients, batch);
   }
   void give_back(std::unique_ptr<CohortNetwork> network) {
     const std::lock_guard lock(mutex_);
     kept_.push_back(std::move(network));
+    if (kept_.size() > kMost) kept_.erase(kept_.begin());
   }
 
  private:
+  static constexpr size_t kMost = 8;
+
+  std::unique_ptr<CohortNetwork> find(const TrainedNetwork& network, size_t clients, size_t batch) {
+    const std::lock_guard lock(mutex_);
+    for (auto& kept : kept_) {
+      if (kept->clients() != clients || kept->batch() != batch || kept->network() != network) continue;
+      std::swap(kept, kept_.back());
+      auto found = std::move(kept_.back());
+      kept_.pop_back();
+      return found;
+    }
+    return nullptr;
+  }
+  bool clear() {
+    const std::lock_guard lock(mutex_);
+    const bool any = !kept_.empty();
+    kept_.clear();
+    return any;
+  }
+
   std::mutex mutex_;
   std::vector<std::unique_ptr<CohortNetwork>> kept_;
 };
@@ -43,8 +62,9 @@ class NetworkPool {
 // needed.
 class CudaTrainer : public Trainer {
  public:
-  CudaTrainer(std::shared_ptr<NetworkPool> pool, std::unique_ptr<CohortNetwork> network)
-      : pool_(std::move(pool)),
+  CudaTrainer(int device, std::shared_ptr<NetworkPool> pool, std::unique_ptr<CohortNetwork> network)
+      : device_(device),
+        pool_(std::move(pool)),
         network_(std::move(network)),
         surrogates_(network_->clients(), surrogate_of_weights(0)),
         descents_(network_->clients()),
@@ -56,20 +76,20 @@ class CudaTrainer : public Trainer {
   size_t clients() const override { return network_->clients(); }
   const ParameterShapes& shapes() const override { return network_->shapes(); }
 
-  void set_parameters(size_t client, const NetworkParameters& parameters) override {
+  void set_parameters(const NetworkParameters& parameters) override {
     finish();
-    network_->set_all(client, parameters);
+    network_->set_all(parameters);
   }
   NetworkParameters parameters(size_t client) const override {
-    finish();
+    finish_on_any_thread();
     return network_->get_all(client);
   }
   void set_values(size_t client, size_t parameter, std::span<const float> values) override {
-    finish();
+    finish_on_any_thread();
     network_->set(client, parameter, values);
   }
   void get_values(size_t client, size_t parameter, std::vector<float>* values) const override {
-    finish();
+    finish_on_any_thread();
     *values = network_->get(client, parameter, false);
   }
   void get_gradient(size_t client, size_t parameter, std::vector<float>* gradient) const override {
@@ -83,6 +103,7 @@ class CudaTrainer : public Trainer {
     anchors_ |= bit(client);
   }
   void begin_epoch(size_t client, double progress) override {
+    const std::lock_guard lock(mutex_);
     surrogates_[client] = surrogate_of_weights(progress);
     searches_ |= bit(client);
   }
@@ -101,14 +122,24 @@ class CudaTrainer : public Trainer {
     network_->differentiate();
     batches_ = network_->next_batches();
   }
-  bool diverged(size_t client) override { return network_->diverged(client); }
+  bool diverged(size_t client) override {
+    const std::lock_guard lock(mutex_);
+    return network_->diverged(client);
+  }
   void descend(size_t client, const Descent& descent) override {
+    const std::lock_guard lock(mutex_);
     descents_[client] = {descent.rate, descent.momentum, descent.decay, 1};
     descends_ = true;
   }
 
  private:
   static uint64_t bit(size_t client) { return uint64_t{1} << client; }
+
+  void finish_on_any_thread() const {
+    const std::lock_guard lock(mutex_);
+    use_device(device_);
+    finish();
+  }
 
   // In the order in which a client goes through them.
   void finish() const {
@@ -122,8 +153,10 @@ class CudaTrainer : public Trainer {
     if (searches_ != 0) network_->search_rotations(std::exchange(searches_, 0), surrogates_);
   }
 
+  int device_;
   std::shared_ptr<NetworkPool> pool_;
   std::unique_ptr<CohortNetwork> network_;
+  mutable std::mutex mutex_;  // of what is collected
   mutable uint64_t anchors_ = 0;
   mutable uint64_t searches_ = 0;
   mutable uint64_t fuses_ = 0;
@@ -135,14 +168,17 @@ class CudaTrainer : public Trainer {
 
 }  // namespace
 
-Trainers make_trainers(size_t cohort) {
+Trainers make_trainers(size_t cohort, int device) {
   Trainers trainers;
   trainers.cohort = cohort;
   trainers.plain = true;
-  trainers.make = [pool = std::make_shared<NetworkPool>()](const TrainedNetwork& network, size_t clients,
-                                                           size_t batch) -> std::unique_ptr<Trainer> {
+  trainers.tf32 = true;
+  trainers.make = [device, pool = std::make_shared<NetworkPool>()](const TrainedNetwork& network,
+                                                                   size_t clients,
+                                                                   size_t batch) -> std::unique_ptr<Trainer> {
+    use_device(device);
     try {
-      return std::make_unique<CudaTrainer>(pool, pool->take(network, clients, batch));
+      return std::make_unique<CudaTrainer>(device, pool, pool->take(network, clients, batch));
     } catch (const OutOfMemory& out) {
       throw TrainerTooLarge(
           fmt::format("GPU: found no {} bytes of memory for a cohort of {} clients", out.bytes, clients));

@@ -5,8 +5,9 @@
 
 namespace bitfed::cuda {
 
-// Trainers on a GPU: cohorts of at most `cohort` clients. Memory and recorded steps of a network stay for the
+// Trainers on a GPU, which open_device() has opened: cohorts of at most `cohort` clients. Any thread may make
+// them; those of different threads train side by side. Memory and recorded steps of a network stay for the
 // next round. A trainer that does not fit the memory throws TrainerTooLarge.
-Trainers make_trainers(size_t cohort);
+Trainers make_trainers(size_t cohort, int device = 0);
 
 }  // namespace bitfed::cuda

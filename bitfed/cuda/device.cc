@@ -35,7 +35,9 @@ void check_launch(const char* what) {
 void* allocate(size_t bytes) {
   void* memory = nullptr;
   allocated(cudaMalloc(&memory, bytes + 64), memory, bytes);
-  check(cudaMemset(memory, 0, bytes + 64), "clearing memory");
+  // Waited for, since the streams that will use it wait for no other stream.
+  check(cudaMemsetAsync(memory, 0, bytes + 64, cudaStreamPerThread), "clearing memory");
+  check(cudaStreamSynchronize(cudaStreamPerThread), "clearing memory");
   return memory;
 }
 
@@ -87,11 +89,52 @@ void Event::wait() {
   check(cudaEventSynchronize(handle_), "training");
 }
 
+namespace {
+
+struct NotedLaunch {
+  const void* kernel;
+  cudaEvent_t end;
+};
+bool notes_launches = false;
+std::vector<NotedLaunch> noted;
+
+}  // namespace
+
+void begin_launch_times(const Stream& stream) {
+  notes_launches = true;
+  note_launch(nullptr, stream);
+}
+
+void note_launch(const void* kernel, const Stream& stream) {
+  if (!notes_launches) return;
+  NotedLaunch launch{kernel, nullptr};
+  check(cudaEventCreate(&launch.end), "event");
+  check(cudaEventRecord(launch.end, stream.handle()), "event");
+  noted.push_back(launch);
+}
+
+std::vector<LaunchTime> end_launch_times() {
+  notes_launches = false;
+  check(cudaDeviceSynchronize(), "training");
+  std::vector<LaunchTime> times;
+  for (size_t i = 1; i < noted.size(); ++i) {
+    float milliseconds = 0;
+    check(cudaEventElapsedTime(&milliseconds, noted[i - 1].end, noted[i].end), "event");
+    const char* name = nullptr;
+    check(cudaFuncGetName(&name, noted[i].kernel), "kernel");
+    times.push_back({name, 1000.0 * milliseconds});
+  }
+  for (const NotedLaunch& launch : noted) cudaEventDestroy(launch.end);
+  noted.clear();
+  return times;
+}
+
 Graph::~Graph() {
   if (graph_ != nullptr) cudaGraphExecDestroy(graph_);
 }
 
 void Graph::run(Stream* stream, const std::function<void()>& work) {
+  if (notes_launches) return work();
   if (graph_ == nullptr) {
     cudaGraph_t recorded = nullptr;
     check(cudaStreamBeginCapture(stream->handle(), cudaStreamCaptureModeThreadLocal), "recording");
@@ -131,11 +174,17 @@ DeviceInfo open_device(int index) {
                       kMinCapability % 10);
   }
   check(cudaSetDevice(index), "device");
+  // Threads that wait for the device leave their processors to evaluation, and to other runs.
+  check(cudaSetDeviceFlags(cudaDeviceScheduleYield), "device");
   int driver = 0;
   check(cudaDriverGetVersion(&driver), "driver");
   DeviceInfo info{properties.name, fmt::format("CUDA {}.{}", driver / 1000, driver % 1000 / 10), 0, 0};
   check(cudaMemGetInfo(&info.free, &info.memory), "memory");
   return info;
+}
+
+void use_device(int index) {
+  check(cudaSetDevice(index), "device");
 }
 
 }  // namespace bitfed::cuda

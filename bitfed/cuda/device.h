@@ -37,7 +37,7 @@ using EventHandle = cudaEvent_t;
 // Throws Error unless the last call or launch succeeded; `what` says what was asked for.
 void check_launch(const char* what);
 
-// Of zeros. Throws OutOfMemory.
+// Of zeros. Throws OutOfMemory. Of the device that this thread uses.
 void* allocate(size_t bytes);
 void release(void* memory) noexcept;
 void* allocate_pinned(size_t bytes);  // memory of the host that copies need not wait for
@@ -135,6 +135,16 @@ struct Blocks {
 
 constexpr size_t kPlainShared = 48 << 10;  // a kernel that needs more must be allowed it
 
+// What kernels take, for benchmarks: between begin and end, every launch is followed by an event, and nothing
+// is recorded as a graph.
+struct LaunchTime {
+  std::string kernel;
+  double microseconds;
+};
+void begin_launch_times(const Stream& stream);
+std::vector<LaunchTime> end_launch_times();
+void note_launch(const void* kernel, const Stream& stream);  // by launch()
+
 #if defined(BITFED_CUDA_EMULATED) || defined(__CUDACC__)
 template <typename... Parameters, typename... Arguments>
 void launch(void (*kernel)(Parameters...), const Blocks& blocks, unsigned threads, size_t shared,
@@ -149,6 +159,7 @@ void launch(void (*kernel)(Parameters...), const Blocks& blocks, unsigned thread
     cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   kernel<<<grid, threads, shared, stream.handle()>>>(arguments...);
   check_launch("kernel");
+  note_launch(reinterpret_cast<const void*>(kernel), stream);
 #endif
 }
 #endif
@@ -160,8 +171,9 @@ struct DeviceInfo {
   size_t free = 0;
 };
 
-// Chooses the device for this process. Throws Error with one line where there is none, or it is too old.
+// Chooses the device for this thread. Throws Error with one line where there is none, or it is too old.
 DeviceInfo open_device(int index);
+void use_device(int index);  // for another thread, after open_device()
 int device_count();
 
 }  // namespace bitfed::cuda

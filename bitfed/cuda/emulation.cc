@@ -152,6 +152,7 @@ void Graph::run(Stream* /*stream*/, const std::function<void()>& work) {
 DeviceInfo open_device(int /*index*/) {
   return {"emulated on the CPU", "none", size_t{1} << 30, size_t{1} << 30};
 }
+void use_device(int /*index*/) {}
 int device_count() {
   return 1;
 }

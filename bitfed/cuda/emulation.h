@@ -62,6 +62,10 @@ inline float __uint_as_float(unsigned bits) {
   std::memcpy(&x, &bits, sizeof(x));
   return x;
 }
+inline uint64_t __umul64hi(uint64_t a, uint64_t b) {
+  __extension__ typedef unsigned __int128 Wide;
+  return static_cast<uint64_t>(static_cast<Wide>(a) * b >> 64);
+}
 inline unsigned atomicMax(unsigned* at, unsigned value) {
   const unsigned before = *at;
   if (value > before) *at = value;

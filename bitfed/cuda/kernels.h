@@ -34,6 +34,8 @@ struct OfClient {
 };
 
 // ------------------------------------------------------------------------------------------------ batch norm
+constexpr uint32_t kBlockValues = 4096;  // that a block computes
+
 struct Norm {
   Extent in;
   Activation activation = Activation::kNone;
@@ -45,6 +47,7 @@ struct Norm {
   ClipBounds bounds{};
   OfClient scale, shift, mean, variance;    // mean and variance: the running ones
   OfClient scale_gradient, shift_gradient;  // of the parameters
+  double* image_sums = nullptr;             // Signs::sums of `out`, which it sets; or null
   float* partial = nullptr;                 // [client][run][2][channel]
   float* batch = nullptr;  // [client][6][channel]: mean, inverse deviation, and what the passes need
 };
@@ -76,7 +79,11 @@ struct Signs {
   const float* x = nullptr;
   int8_t* signs = nullptr;
   float* means = nullptr;  // [client][image][4]: mean, inverse deviation, and two means of the backward pass
-  bool running = false;    // about the mean of the batch, not of each image
+  // Of every kBlockValues of x, their sum and that of their magnitudes, in any order; null: unknown.
+  const double* sums = nullptr;
+  bool running = false;  // about the mean of the batch, not of each image
+  bool clips = false;    // x was clipped: its gradient is 0 unless it is within the bounds
+  ClipBounds bounds{};
   OfClient running_mean;
 };
 
@@ -102,6 +109,8 @@ struct RealConvolution {
   const float* x = nullptr;
   float* y = nullptr;
   OfClient weights, gradient;
+  bool tf32 = false;         // on the tensor cores, see tf32_products.h
+  float* partial = nullptr;  // then: tf32_partial_floats() of them, if any
 };
 
 void real_convolution_forward(const Cohort& cohort, const RealConvolution& convolution, const Stream& stream);
@@ -178,12 +187,15 @@ struct Rotated {
   float* anchor_standard = nullptr;
   float* standard = nullptr;
   float* rotated = nullptr;
-  float* halfway = nullptr;  // where shared memory is too small: two matrices per filter
-  float* inverse = nullptr;  // [client][filter]: 1 / standard deviation
-  float* alphas = nullptr;   // [client][filter]: |sin theta|
-  float* pulls = nullptr;    // [client][filter][2]: the gradients of beta and lambda
-  int8_t* signs = nullptr;   // [client][filter][input]
-  OfClient sign_weights;     // instead: [input][filter] as floats, `sign_stride` apart
+  int8_t* rotations = nullptr;        // [client][forward, back]: R2 and R1 in fixed point, see take_rotations
+  float* rotation_factors = nullptr;  // [client][forward, back][R2, R1]
+  int8_t* scratch = nullptr;          // where shared memory is too small
+  float* inverse = nullptr;           // [client][filter]: 1 / standard deviation
+  float* alphas = nullptr;            // [client][filter]: |sin theta|
+  float* largest_of_filters = nullptr;  // [client][filter]: of what is rotated
+  float* pulls = nullptr;               // [client][filter][2]: the gradients of beta and lambda
+  int8_t* signs = nullptr;              // [client][filter][input]
+  OfClient sign_weights;                // instead: [input][filter] as floats, `sign_stride` apart
   uint32_t sign_stride = 0;
   // The gradient of the signs: sums / factor, or floats laid out as sign_weights.
   const int32_t* sums = nullptr;
@@ -192,26 +204,43 @@ struct Rotated {
   OfClient sign_gradient;
 };
 
-// Whether the kernels have shared memory enough for a filter; if not, `halfway` is needed.
-bool rotated_fits(const FilterMatrix& shape);
+// Memory that a layer needs besides; `scratch`: none if it is 0.
+size_t rotated_rotation_bytes(const Rotated& rotated);  // of a client
+size_t rotated_scratch_bytes(const Rotated& rotated, uint32_t clients);
+
+// For all layers at once: `layers` lies on the device, `count` of them.
+struct RotatedPlan {
+  const Rotated* layers = nullptr;
+  uint32_t count = 0;
+  uint32_t max_filters = 0;
+  bool rotates = false;  // some layer
+  bool pulls = false;    // some layer has lambda or beta
+  bool beta = false;
+  size_t shared = 0;  // bytes of shared memory
+};
+
+RotatedPlan plan_rotated(const std::vector<Rotated>& layers);
 // Clients by the bits of `mask`.
-void rotated_set_anchor(const Cohort& cohort, const Rotated& rotated, uint64_t mask, const Stream& stream);
-void rotated_fuse(const Cohort& cohort, const Rotated& rotated, uint64_t mask, const Stream& stream);
-void rotated_forward(const Cohort& cohort, const Rotated& rotated, const Stream& stream);
-void rotated_backward(const Cohort& cohort, const Rotated& rotated, const Stream& stream);
+void rotated_set_anchor(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream);
+void rotated_fuse(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream);
+// Where R1 or R2 changed, before the forward pass.
+void take_rotations(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream);
+void rotated_forward(const Cohort& cohort, const RotatedPlan& plan, const Stream& stream);
+void rotated_backward(const Cohort& cohort, const RotatedPlan& plan, const Stream& stream);
 
 // RotationSearch for one layer; see search.cu.
 struct Search {
   Rotated layer;
-  uint32_t run = 0;                 // filters that are summed as integers
-  int16_t* weights = nullptr;       // [client][filter][matrix]
-  int16_t* halfway = nullptr;       // likewise
-  int8_t* signs = nullptr;          // likewise
+  uint32_t run = 0;  // filters that are summed as integers
+  // [client][filter]: W transposed, R1' W, and the signs transposed, see planes.h
+  int8_t* weights = nullptr;
+  int8_t* halfway = nullptr;
+  int8_t* signs = nullptr;
   float* weight_factors = nullptr;  // [client][filter]
   uint32_t* longest = nullptr;      // [client][2]: bits of the longest column and filter
-  float* partial = nullptr;         // [client][run][the larger of R1 and R2]
-  float* scratch = nullptr;         // [client][scratch_step], where shared memory is too small
-  size_t scratch_step = 0;          // floats
+  float* partial = nullptr;         // [client][run][rows of R1, squared]
+  int8_t* scratch = nullptr;        // where shared memory is too small
+  size_t scratch_step = 0;          // bytes of a client and run
 
   BITFED_HOST_DEVICE uint32_t runs() const { return (layer.filters + run - 1) / run; }
 };
@@ -222,16 +251,21 @@ struct SearchPlan {
   uint32_t count = 0;
   uint32_t max_runs = 0;
   uint32_t max_filters = 0;
-  size_t run_shared = 0;  // bytes of shared memory
+  size_t filter_shared = 0;  // bytes of shared memory
+  size_t run_shared = 0;
   size_t polar_shared = 0;
 };
 
-Search make_search(const Rotated& layer);  // without its memory
+Search make_search(const Rotated& layer);           // without its memory
+size_t search_weights_bytes(const Search& search);  // of a filter
+size_t search_halfway_bytes(const Search& search);
+size_t search_signs_bytes(const Search& search);
 SearchPlan plan_search(const std::vector<Search>& searches);
 void make_rotations_orthogonal(const Cohort& cohort, const SearchPlan& plan, uint64_t mask,
                                const Stream& stream);
-void search_rotations(const Cohort& cohort, const SearchPlan& plan, uint32_t iterations, uint64_t mask,
-                      const Stream& stream);
+// Takes the rotations that it finds, too.
+void search_rotations(const Cohort& cohort, const SearchPlan& plan, const RotatedPlan& rotated,
+                      uint32_t iterations, uint64_t mask, const Stream& stream);
 
 // ------------------------------------------------------------------------------------------------ other
 // layers

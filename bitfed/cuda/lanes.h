@@ -45,6 +45,15 @@ BITFED_FORMULA Lanes add_exponent(Lanes x, Lanes shifted) {
 
 #include "bitfed/nn/kernels/isa/formulas.h"
 
+// The block's number from the end of the grid: a kernel that begins where the one before it ended finds
+// values in the second-level cache.
+BITFED_FORMULA uint32_t last_block_first_x() {
+  return gridDim.x - 1 - blockIdx.x;
+}
+BITFED_FORMULA uint32_t last_block_first_y() {
+  return gridDim.y - 1 - blockIdx.y;
+}
+
 // By an activation that is known at run time.
 BITFED_FORMULA float activate(Activation activation, float x) {
   if (activation == Activation::kRelu) return activate<Activation::kRelu>(all(x)).v;
@@ -76,6 +85,14 @@ BITFED_FORMULA Number sum_of_chains(Number value, Number* shared) {
   if (threadIdx.x == 0) shared[16] = sum_by_halves(shared);
   __syncthreads();
   return shared[16];
+}
+
+// The CPU's mean, a float of sixteen chains of doubles, from a sum in any order: *mean. The two sums differ
+// by less than `error`, and if that leaves two floats, the result is false, and the chains must decide.
+BITFED_FORMULA bool settle_mean(double sum, double magnitudes, size_t added, size_t count, float* mean) {
+  const double error = (static_cast<double>(added) / 16 + 256) * 0x1p-53 * magnitudes;
+  *mean = static_cast<float>((sum - error) / static_cast<double>(count));
+  return *mean == static_cast<float>((sum + error) / static_cast<double>(count));
 }
 
 // Puts max(abs(value)) over the block's threads into *largest, as the bits of a float; values that are not

@@ -8,7 +8,8 @@ namespace {
 
 constexpr uint32_t kRun = 256;
 constexpr unsigned kThreads = 256;
-constexpr uint32_t kFours = 4;  // of a thread in an elementwise pass: four neighbouring channels each
+constexpr uint32_t kFours =
+    kBlockValues / kThreads / 4;  // of a thread in an elementwise pass: four neighbouring channels each
 constexpr float kEpsilon = 1e-5f;
 constexpr float kMomentum = 0.1f;
 
@@ -28,6 +29,34 @@ BITFED_FORMULA float x_at(const Norm& n, size_t at) {
   return n.whole_x != nullptr ? static_cast<float>(n.whole_x[at]) : n.x[at];
 }
 
+// Two neighbouring values.
+struct Two {
+  float v[2] = {};
+
+  Two() = default;
+  BITFED_FORMULA explicit Two(const float* from) {
+    const float2 two = *reinterpret_cast<const float2*>(from);
+    v[0] = two.x;
+    v[1] = two.y;
+  }
+  BITFED_FORMULA explicit Two(const int16_t* from) {
+    const unsigned word = *reinterpret_cast<const unsigned*>(from);
+    v[0] = static_cast<float>(static_cast<int16_t>(word & 0xffff));
+    v[1] = static_cast<float>(static_cast<int16_t>(word >> 16));
+  }
+  BITFED_FORMULA void store(float* to) const { *reinterpret_cast<float2*>(to) = float2{v[0], v[1]}; }
+};
+
+// The input of a norm: whole numbers, or floats.
+template <bool kWhole>
+BITFED_FORMULA auto input_of(const Norm& n) {
+  if constexpr (kWhole) {
+    return n.whole_x;
+  } else {
+    return n.x;
+  }
+}
+
 // Four neighbouring values.
 struct Four {
   float v[4];
@@ -39,12 +68,8 @@ struct Four {
     v[2] = four.z;
     v[3] = four.w;
   }
-  BITFED_FORMULA Four(const Norm& n, size_t at) {
-    if (n.whole_x == nullptr) {
-      *this = Four(n.x + at);
-      return;
-    }
-    const uint2 words = *reinterpret_cast<const uint2*>(n.whole_x + at);
+  BITFED_FORMULA explicit Four(const int16_t* from) {
+    const uint2 words = *reinterpret_cast<const uint2*>(from);
     v[0] = static_cast<float>(static_cast<int16_t>(words.x & 0xffff));
     v[1] = static_cast<float>(static_cast<int16_t>(words.x >> 16));
     v[2] = static_cast<float>(static_cast<int16_t>(words.y & 0xffff));
@@ -64,32 +89,57 @@ BITFED_FORMULA float* partial_of(const Cohort& cohort, const Norm& n, uint32_t c
   return n.partial + size_t{client} * runs_of(cohort.batch * n.in.pixels()) * 2 * n.in.channels;
 }
 
-// Adds the runs' sums in sequence; blocks of loads hide their latency, and a sum does not change by adding 0.
+// Adds one channel's runs in sequence.
 BITFED_FORMULA float add_runs(const float* partial, uint32_t runs, uint32_t channels) {
   float sum = 0;
-  for (uint32_t first = 0; first < runs; first += 16) {
-    float block[16];
-#pragma unroll
-    for (uint32_t i = 0; i < 16; ++i)
-      block[i] = first + i < runs ? partial[size_t{first + i} * 2 * channels] : 0;
-#pragma unroll
-    for (uint32_t i = 0; i < 16; ++i) sum = sum + block[i];
-  }
+  for (uint32_t run = 0; run < runs; ++run) sum = sum + partial[size_t{run} * 2 * channels];
   return sum;
 }
 
+// The same for both sums of 32 channels: all threads load, one a sum adds. For the block's first 32 threads;
+// a sum does not change by adding 0.
+constexpr uint32_t kChannelsAtOnce = 32;
+constexpr uint32_t kRunsAtOnce = 64;
+constexpr size_t kTwoSumsBytes = 2 * kChannelsAtOnce * (kRunsAtOnce + 1) * sizeof(float);
+
+BITFED_FORMULA float2 add_both(const float* partial, uint32_t runs, uint32_t channels, float* tile) {
+  constexpr uint32_t kSums = 2 * kChannelsAtOnce;
+  const uint32_t own = threadIdx.x % kSums;
+  const uint32_t channel = blockIdx.x * kChannelsAtOnce + own % kChannelsAtOnce;
+  const float* from = partial + own / kChannelsAtOnce * channels + channel;
+  float sum = 0;
+  for (uint32_t first = 0; first < runs; first += kRunsAtOnce) {
+    __syncthreads();
+#pragma unroll
+    for (uint32_t i = 0; i < kRunsAtOnce; i += kThreads / kSums) {
+      const uint32_t run = first + i + threadIdx.x / kSums;
+      tile[i * kSums + threadIdx.x] =
+          run < runs && channel < channels ? from[size_t{run} * 2 * channels] : 0.0f;
+    }
+    __syncthreads();
+    if (threadIdx.x >= kSums) continue;
+#pragma unroll 16
+    for (uint32_t i = 0; i < kRunsAtOnce; ++i) sum = sum + tile[i * kSums + threadIdx.x];
+  }
+  float* sums = tile + kRunsAtOnce * kSums;
+  if (threadIdx.x < kSums) sums[threadIdx.x] = sum;
+  __syncthreads();
+  return {sums[own % kChannelsAtOnce], sums[own % kChannelsAtOnce + kChannelsAtOnce]};
+}
+
+// A run of rows of two neighbouring channels.
 struct RunPlace {
   uint32_t client, run, channel;
   size_t rows, first, last;  // last: behind the run
   bool inside;
 };
 
-BITFED_FORMULA RunPlace run_place(const Cohort& cohort, const Norm& n) {
+BITFED_FORMULA RunPlace run_place(const Cohort& cohort, const Norm& n, uint32_t client, uint32_t block) {
   RunPlace place;
-  place.client = blockIdx.y;
-  const size_t id = size_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  place.channel = static_cast<uint32_t>(id % n.in.channels);
-  place.run = static_cast<uint32_t>(id / n.in.channels);
+  place.client = client;
+  const uint32_t id = block * blockDim.x + threadIdx.x;
+  place.channel = id % (n.in.channels / 2) * 2;
+  place.run = id / (n.in.channels / 2);
   place.rows = cohort.images[place.client] * n.in.pixels();
   place.first = size_t{place.run} * kRun;
   place.last = place.first + kRun < place.rows ? place.first + kRun : place.rows;
@@ -97,57 +147,81 @@ BITFED_FORMULA RunPlace run_place(const Cohort& cohort, const Norm& n) {
   return place;
 }
 
-__global__ void norm_sums(Cohort cohort, Norm n, bool pooled) {
-  const RunPlace p = run_place(cohort, n);
-  if (!p.inside) return;
-  const size_t base = p.client * cohort.batch * n.in.floats() + p.channel;
-  float* to = partial_of(cohort, n, p.client) + size_t{p.run} * 2 * n.in.channels + p.channel;
-  float sum = 0;
-  if (!takes_one_pass(p.rows, n.in.channels, pooled)) {
-#pragma unroll 8
-    for (size_t r = p.first; r < p.last; ++r) sum = sum + x_at(n, base + r * n.in.channels);
-    to[0] = sum;
-    return;
+// add(load(r)) for the rows of a run in sequence; loads are started some rows at a time.
+template <typename Load, typename Add>
+BITFED_FORMULA void for_rows(const RunPlace& p, Load load, Add add) {
+  constexpr unsigned kAtOnce = 8;
+  size_t r = p.first;
+  for (; r + kAtOnce <= p.last; r += kAtOnce) {
+    decltype(load(r)) values[kAtOnce];
+#pragma unroll
+    for (unsigned i = 0; i < kAtOnce; ++i) values[i] = load(r + i);
+#pragma unroll
+    for (unsigned i = 0; i < kAtOnce; ++i) add(values[i]);
   }
-  const float pivot = x_at(n, base);
-  float squares = 0;
-#pragma unroll 8
-  for (size_t r = p.first; r < p.last; ++r) {
-    const float difference = x_at(n, base + r * n.in.channels) - pivot;
-    sum = sum + difference;
-    squares = __fmaf_rn(difference, difference, squares);
-  }
-  to[0] = sum;
-  to[n.in.channels] = squares;
+  for (; r < p.last; ++r) add(load(r));
 }
 
-__global__ void norm_squares(Cohort cohort, Norm n) {
-  const RunPlace p = run_place(cohort, n);
+template <bool kWhole>
+__global__ void __launch_bounds__(kThreads) norm_sums(Cohort cohort, Norm n, bool pooled) {
+  const RunPlace p = run_place(cohort, n, last_block_first_y(), last_block_first_x());
+  if (!p.inside) return;
+  const size_t base = p.client * cohort.batch * n.in.floats() + p.channel;
+  const auto* input = input_of<kWhole>(n) + base;
+  float* to = partial_of(cohort, n, p.client) + size_t{p.run} * 2 * n.in.channels + p.channel;
+  const auto x_of = [&](size_t r) { return Two(input + r * n.in.channels); };
+  Two sum;
+  if (!takes_one_pass(p.rows, n.in.channels, pooled)) {
+    for_rows(p, x_of, [&](const Two& x) {
+#pragma unroll
+      for (unsigned j = 0; j < 2; ++j) sum.v[j] = sum.v[j] + x.v[j];
+    });
+    sum.store(to);
+    return;
+  }
+  const Two pivot(input);
+  Two squares;
+  for_rows(p, x_of, [&](const Two& x) {
+#pragma unroll
+    for (unsigned j = 0; j < 2; ++j) {
+      const float difference = x.v[j] - pivot.v[j];
+      sum.v[j] = sum.v[j] + difference;
+      squares.v[j] = __fmaf_rn(difference, difference, squares.v[j]);
+    }
+  });
+  sum.store(to);
+  squares.store(to + n.in.channels);
+}
+
+__global__ void __launch_bounds__(kThreads) norm_squares(Cohort cohort, Norm n) {
+  const RunPlace p = run_place(cohort, n, blockIdx.y, blockIdx.x);
   if (!p.inside || takes_one_pass(p.rows, n.in.channels, false)) return;
   const size_t base = p.client * cohort.batch * n.in.floats() + p.channel;
-  float* partial = partial_of(cohort, n, p.client) + p.channel;
-  const float mean = add_runs(partial, runs_of(p.rows), n.in.channels) / static_cast<float>(p.rows);
-  float squares = 0;
+  for (unsigned j = 0; j < 2; ++j) {
+    float* partial = partial_of(cohort, n, p.client) + p.channel + j;
+    const float mean = add_runs(partial, runs_of(p.rows), n.in.channels) / static_cast<float>(p.rows);
+    float squares = 0;
 #pragma unroll 8
-  for (size_t r = p.first; r < p.last; ++r) {
-    const float difference = x_at(n, base + r * n.in.channels) - mean;
-    squares = __fmaf_rn(difference, difference, squares);
+    for (size_t r = p.first; r < p.last; ++r) {
+      const float difference = x_at(n, base + j + r * n.in.channels) - mean;
+      squares = __fmaf_rn(difference, difference, squares);
+    }
+    partial[(size_t{p.run} * 2 + 1) * n.in.channels] = squares;
   }
-  partial[(size_t{p.run} * 2 + 1) * n.in.channels] = squares;
 }
 
 // Mean and variance of the batch, the running ones, and what a pool needs.
-__global__ void norm_statistics(Cohort cohort, Norm n, bool pooled) {
+__global__ void __launch_bounds__(kThreads) norm_statistics(Cohort cohort, Norm n, bool pooled) {
   const uint32_t client = blockIdx.y;
-  const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t c = blockIdx.x * kChannelsAtOnce + threadIdx.x;
   const size_t rows = cohort.images[client] * n.in.pixels();
-  if (rows == 0 || c >= n.in.channels) return;
-  const float* partial = partial_of(cohort, n, client) + c;
+  if (rows == 0) return;
+  BITFED_SHARED(float, tile);
+  const float2 sums = add_both(partial_of(cohort, n, client), runs_of(rows), n.in.channels, tile);
+  if (threadIdx.x >= kChannelsAtOnce || c >= n.in.channels) return;
   const float count = static_cast<float>(rows);
-  const float sum = add_runs(partial, runs_of(rows), n.in.channels);
-  const float squares = add_runs(partial + n.in.channels, runs_of(rows), n.in.channels);
-  float mean = sum / count;
-  float variance = squares / count;
+  float mean = sums.x / count;
+  float variance = sums.y / count;
   if (takes_one_pass(rows, n.in.channels, pooled)) {
     const float away = mean;
     mean = x_at(n, client * cohort.batch * n.in.floats() + c) + away;
@@ -182,82 +256,136 @@ struct ChannelValues {
 BITFED_FORMULA bool same_channels(const Norm& n) {
   return 4 * kThreads % n.in.channels == 0;
 }
-BITFED_FORMULA size_t four_place(uint32_t i) {
-  return 4 * ((size_t{blockIdx.x} * kFours + i) * kThreads + threadIdx.x);
+BITFED_FORMULA size_t four_place(uint32_t block, uint32_t i) {
+  return 4 * ((size_t{block} * kFours + i) * kThreads + threadIdx.x);
 }
 
-__global__ void norm_apply(Cohort cohort, Norm n) {
+BITFED_FORMULA void apply(const Norm& n, const ChannelValues& of, const Four& added, Four* x) {
+#pragma unroll
+  for (unsigned j = 0; j < 4; ++j) {
+    const float normal = (x->v[j] - of.mean.v[j]) * of.inverse.v[j];
+    x->v[j] = activate(n.activation, __fmaf_rn(normal, of.scale.v[j], of.shift.v[j]));
+    if (n.added != nullptr)
+      x->v[j] = smaller(all(n.bounds.max), larger(all(n.bounds.min), all(x->v[j]) + all(added.v[j]))).v;
+  }
+}
+
+// The sums of the block's values and magnitudes; the order does not matter, see settle_mean.
+BITFED_FORMULA void add_block(double sum, double magnitudes, double* shared, double* to) {
+  shared[threadIdx.x] = sum;
+  shared[kThreads + threadIdx.x] = magnitudes;
+  const auto add = [&](uint32_t count, uint32_t step) {
+    __syncthreads();
+    if (threadIdx.x >= step) return;
+    for (uint32_t i = 1; i < count; ++i) {
+      sum = sum + shared[threadIdx.x + i * step];
+      magnitudes = magnitudes + shared[kThreads + threadIdx.x + i * step];
+    }
+    shared[threadIdx.x] = sum;
+    shared[kThreads + threadIdx.x] = magnitudes;
+  };
+  add(kThreads / 32, 32);
+  add(32, 1);
+  if (threadIdx.x != 0) return;
+  to[0] = sum;
+  to[1] = magnitudes;
+}
+
+template <bool kWhole>
+__global__ void __launch_bounds__(kThreads) norm_apply(Cohort cohort, Norm n) {
   const uint32_t client = blockIdx.y;
   const size_t count = cohort.images[client] * n.in.floats();
   const size_t base = client * cohort.batch * n.in.floats();
-  const auto channel = [&](uint32_t i) { return static_cast<uint32_t>(four_place(i)) % n.in.channels; };
+  const auto channel = [&](uint32_t i) {
+    return static_cast<uint32_t>(four_place(blockIdx.x, i)) % n.in.channels;
+  };
   ChannelValues of(n, client, channel(0));
+  double sum = 0;
+  double magnitudes = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kFours; ++i) {
-    const size_t at = four_place(i);
-    if (at >= count) return;
+    const size_t at = four_place(blockIdx.x, i);
+    if (at >= count) return;  // all threads, where there are sums
     if (!same_channels(n)) of = ChannelValues(n, client, channel(i));
-    Four x(n, base + at);
+    Four x(input_of<kWhole>(n) + base + at);
+    apply(n, of, n.added == nullptr ? x : Four(n.added + base + at), &x);
+    x.store(n.out + base + at);
+    if (n.image_sums == nullptr) continue;
 #pragma unroll
     for (unsigned j = 0; j < 4; ++j) {
-      const float normal = (x.v[j] - of.mean.v[j]) * of.inverse.v[j];
-      x.v[j] = activate(n.activation, __fmaf_rn(normal, of.scale.v[j], of.shift.v[j]));
+      const double value = x.v[j];
+      sum = sum + value;
+      magnitudes = magnitudes + fabs(value);
     }
-    if (n.added != nullptr) {
-      const Four added(n.added + base + at);
-#pragma unroll
-      for (unsigned j = 0; j < 4; ++j)
-        x.v[j] = smaller(all(n.bounds.max), larger(all(n.bounds.min), all(x.v[j]) + all(added.v[j]))).v;
-    }
-    x.store(n.out + base + at);
   }
+  if (n.image_sums == nullptr) return;
+  BITFED_SHARED(double, shared);
+  const size_t blocks = cohort.batch * n.in.floats() / kBlockValues;
+  add_block(sum, magnitudes, shared, n.image_sums + 2 * (client * blocks + blockIdx.x));
 }
 
-__global__ void norm_backward_sums(Cohort cohort, Norm n, const float* gradients) {
-  const RunPlace p = run_place(cohort, n);
+template <bool kWhole>
+__global__ void __launch_bounds__(kThreads)
+    norm_backward_sums(Cohort cohort, Norm n, const float* gradients) {
+  const RunPlace p = run_place(cohort, n, blockIdx.y, blockIdx.x);
   if (!p.inside) return;
   const size_t base = p.client * cohort.batch * n.in.floats() + p.channel;
-  const float mean = batch_row(n, p.client, kMean)[p.channel];
-  const float inverse = batch_row(n, p.client, kInverse)[p.channel];
-  const float scale = n.scale.at(p.client)[p.channel];
-  const float shift = n.shift.at(p.client)[p.channel];
-  float sum = 0;
-  float along = 0;
-#pragma unroll 8
-  for (size_t r = p.first; r < p.last; ++r) {
-    const float normal = (x_at(n, base + r * n.in.channels) - mean) * inverse;
-    const float gradient =
-        pass_gradient(n.activation, gradients[base + r * n.in.channels], __fmaf_rn(normal, scale, shift));
-    sum = sum + gradient;
-    along = __fmaf_rn(gradient, normal, along);
-  }
+  const auto* input = input_of<kWhole>(n) + base;
+  const Two mean(batch_row(n, p.client, kMean) + p.channel);
+  const Two inverse(batch_row(n, p.client, kInverse) + p.channel);
+  const Two scale(n.scale.at(p.client) + p.channel);
+  const Two shift(n.shift.at(p.client) + p.channel);
+  struct Both {
+    Two x, gradient;
+  };
+  Two sum;
+  Two along;
+  for_rows(
+      p,
+      [&](size_t r) {
+        return Both{Two(input + r * n.in.channels), Two(gradients + base + r * n.in.channels)};
+      },
+      [&](const Both& of) {
+#pragma unroll
+        for (unsigned j = 0; j < 2; ++j) {
+          const float normal = (of.x.v[j] - mean.v[j]) * inverse.v[j];
+          const float passed =
+              pass_gradient(n.activation, of.gradient.v[j], __fmaf_rn(normal, scale.v[j], shift.v[j]));
+          sum.v[j] = sum.v[j] + passed;
+          along.v[j] = __fmaf_rn(passed, normal, along.v[j]);
+        }
+      });
   float* to = partial_of(cohort, n, p.client) + size_t{p.run} * 2 * n.in.channels + p.channel;
-  to[0] = sum;
-  to[n.in.channels] = along;
+  sum.store(to);
+  along.store(to + n.in.channels);
 }
 
-__global__ void norm_backward_statistics(Cohort cohort, Norm n) {
+__global__ void __launch_bounds__(kThreads) norm_backward_statistics(Cohort cohort, Norm n) {
   const uint32_t client = blockIdx.y;
-  const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t c = blockIdx.x * kChannelsAtOnce + threadIdx.x;
   const size_t rows = cohort.images[client] * n.in.pixels();
-  if (rows == 0 || c >= n.in.channels) return;
-  const float* partial = partial_of(cohort, n, client) + c;
+  if (rows == 0) return;
+  BITFED_SHARED(float, tile);
+  const float2 sums = add_both(partial_of(cohort, n, client), runs_of(rows), n.in.channels, tile);
+  if (threadIdx.x >= kChannelsAtOnce || c >= n.in.channels) return;
   const float count = static_cast<float>(rows);
-  const float sum = add_runs(partial, runs_of(rows), n.in.channels);
-  const float along = add_runs(partial + n.in.channels, runs_of(rows), n.in.channels);
-  n.shift_gradient.at(client)[c] = sum;
-  n.scale_gradient.at(client)[c] = along;
-  batch_row(n, client, kSum)[c] = sum / count;
-  batch_row(n, client, kAlong)[c] = 0.0f - along / count;
+  n.shift_gradient.at(client)[c] = sums.x;
+  n.scale_gradient.at(client)[c] = sums.y;
+  batch_row(n, client, kSum)[c] = sums.x / count;
+  batch_row(n, client, kAlong)[c] = 0.0f - sums.y / count;
   batch_row(n, client, kFactor)[c] = batch_row(n, client, kInverse)[c] * n.scale.at(client)[c];
 }
 
+template <bool kWhole>
 __global__ void norm_backward_apply(Cohort cohort, Norm n, const float* gradients, float* x_gradients,
                                     uint32_t* largest) {
-  const uint32_t client = blockIdx.y;
+  const uint32_t client = last_block_first_y();
+  const uint32_t block = last_block_first_x();
   const size_t count = cohort.images[client] * n.in.floats();
   const size_t base = client * cohort.batch * n.in.floats();
-  const auto channel = [&](uint32_t i) { return static_cast<uint32_t>(four_place(i)) % n.in.channels; };
+  const auto channel = [&](uint32_t i) {
+    return static_cast<uint32_t>(four_place(block, i)) % n.in.channels;
+  };
   const auto row_at = [&](BatchRow row, uint32_t i) { return Four(batch_row(n, client, row) + channel(i)); };
   ChannelValues of(n, client, channel(0));
   Four sum = row_at(kSum, 0);
@@ -266,7 +394,7 @@ __global__ void norm_backward_apply(Cohort cohort, Norm n, const float* gradient
   unsigned found = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kFours; ++i) {
-    const size_t at = four_place(i);
+    const size_t at = four_place(block, i);
     if (at >= count) break;
     if (!same_channels(n)) {
       of = ChannelValues(n, client, channel(i));
@@ -274,7 +402,7 @@ __global__ void norm_backward_apply(Cohort cohort, Norm n, const float* gradient
       along = row_at(kAlong, i);
       factor = row_at(kFactor, i);
     }
-    const Four x(n, base + at);
+    const Four x(input_of<kWhole>(n) + base + at);
     Four gradient(gradients + base + at);
 #pragma unroll
     for (unsigned j = 0; j < 4; ++j) {
@@ -367,15 +495,18 @@ __global__ void pool_image_sums(Cohort cohort, PooledNorm p, const float* gradie
   to[n.in.channels] = along;
 }
 
-__global__ void pool_statistics(Cohort cohort, PooledNorm p) {
+__global__ void __launch_bounds__(kThreads) pool_statistics(Cohort cohort, PooledNorm p) {
   const Norm& n = p.norm;
   const uint32_t client = blockIdx.y;
-  const uint32_t c = blockIdx.x * blockDim.x + threadIdx.x;
+  const uint32_t c = blockIdx.x * kChannelsAtOnce + threadIdx.x;
   const uint32_t images = cohort.images[client];
-  if (images == 0 || c >= n.in.channels) return;
-  const float* partial = n.partial + client * size_t{cohort.batch} * 2 * n.in.channels + c;
-  const float sum = add_runs(partial, images, n.in.channels);
-  const float along = add_runs(partial + n.in.channels, images, n.in.channels);
+  if (images == 0) return;
+  BITFED_SHARED(float, tile);
+  const float* partial = n.partial + client * size_t{cohort.batch} * 2 * n.in.channels;
+  const float2 sums = add_both(partial, images, n.in.channels, tile);
+  if (threadIdx.x >= kChannelsAtOnce || c >= n.in.channels) return;
+  const float sum = sums.x;
+  const float along = sums.y;
   n.shift_gradient.at(client)[c] = sum;
   n.scale_gradient.at(client)[c] = along;
   const float rows = static_cast<float>(images * n.in.pixels());
@@ -423,7 +554,7 @@ __global__ void pool_backward_apply(Cohort cohort, PooledNorm p, const float* gr
 }
 
 Blocks run_blocks(const Cohort& cohort, const Extent& in) {
-  const size_t threads = size_t{runs_of(cohort.batch * in.pixels())} * in.channels;
+  const size_t threads = size_t{runs_of(cohort.batch * in.pixels())} * in.channels / 2;
   return {(threads + kThreads - 1) / kThreads, cohort.clients};
 }
 
@@ -432,7 +563,12 @@ Blocks value_blocks(const Cohort& cohort, size_t values, size_t per_block) {
 }
 
 Blocks channel_blocks(const Cohort& cohort, const Extent& in) {
-  return {(in.channels + 63) / 64, cohort.clients};
+  return {(in.channels + kChannelsAtOnce - 1) / kChannelsAtOnce, cohort.clients};
+}
+
+template <typename Kernel>
+Kernel of_input(const Norm& n, Kernel of_whole, Kernel of_floats) {
+  return n.whole_x != nullptr ? of_whole : of_floats;
 }
 
 bool some_take_two_passes(const Extent& in) {
@@ -451,25 +587,29 @@ size_t norm_batch_floats(const Cohort& cohort, const Extent& in) {
 }
 
 void norm_forward(const Cohort& cohort, const Norm& n, const Stream& stream) {
-  launch(norm_sums, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n, false);
+  launch(of_input(n, norm_sums<true>, norm_sums<false>), run_blocks(cohort, n.in), kThreads, 0, stream,
+         cohort, n, false);
   if (some_take_two_passes(n.in))
     launch(norm_squares, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n);
-  launch(norm_statistics, channel_blocks(cohort, n.in), 64, 0, stream, cohort, n, false);
-  launch(norm_apply, value_blocks(cohort, n.in.floats(), 4 * kThreads * kFours), kThreads, 0, stream, cohort,
-         n);
+  launch(norm_statistics, channel_blocks(cohort, n.in), kThreads, kTwoSumsBytes, stream, cohort, n, false);
+  launch(of_input(n, norm_apply<true>, norm_apply<false>), value_blocks(cohort, n.in.floats(), kBlockValues),
+         kThreads, n.image_sums == nullptr ? 0 : 2 * kThreads * sizeof(double), stream, cohort, n);
 }
 
 void norm_backward(const Cohort& cohort, const Norm& n, const float* gradient, float* x_gradient,
                    uint32_t* largest, const Stream& stream) {
-  launch(norm_backward_sums, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n, gradient);
-  launch(norm_backward_statistics, channel_blocks(cohort, n.in), 64, 0, stream, cohort, n);
-  launch(norm_backward_apply, value_blocks(cohort, n.in.floats(), 4 * kThreads * kFours), kThreads,
-         kThreads * sizeof(unsigned), stream, cohort, n, gradient, x_gradient, largest);
+  launch(of_input(n, norm_backward_sums<true>, norm_backward_sums<false>), run_blocks(cohort, n.in), kThreads,
+         0, stream, cohort, n, gradient);
+  launch(norm_backward_statistics, channel_blocks(cohort, n.in), kThreads, kTwoSumsBytes, stream, cohort, n);
+  launch(of_input(n, norm_backward_apply<true>, norm_backward_apply<false>),
+         value_blocks(cohort, n.in.floats(), kBlockValues), kThreads, kThreads * sizeof(unsigned), stream,
+         cohort, n, gradient, x_gradient, largest);
 }
 
 void pooled_norm_forward(const Cohort& cohort, const PooledNorm& p, const Stream& stream) {
-  launch(norm_sums, run_blocks(cohort, p.norm.in), kThreads, 0, stream, cohort, p.norm, true);
-  launch(norm_statistics, channel_blocks(cohort, p.norm.in), 64, 0, stream, cohort, p.norm, true);
+  launch(norm_sums<false>, run_blocks(cohort, p.norm.in), kThreads, 0, stream, cohort, p.norm, true);
+  launch(norm_statistics, channel_blocks(cohort, p.norm.in), kThreads, kTwoSumsBytes, stream, cohort, p.norm,
+         true);
   launch(pool_apply, value_blocks(cohort, p.out().floats(), kThreads), kThreads, 0, stream, cohort, p);
 }
 
@@ -477,7 +617,7 @@ void pooled_norm_backward(const Cohort& cohort, const PooledNorm& p, const float
                           const Stream& stream) {
   launch(pool_image_sums, value_blocks(cohort, p.norm.in.channels, kThreads), kThreads, 0, stream, cohort, p,
          gradient);
-  launch(pool_statistics, channel_blocks(cohort, p.norm.in), 64, 0, stream, cohort, p);
+  launch(pool_statistics, channel_blocks(cohort, p.norm.in), kThreads, kTwoSumsBytes, stream, cohort, p);
   if (x_gradient == nullptr) return;
   launch(pool_backward_apply, value_blocks(cohort, p.norm.in.floats(), kThreads), kThreads, 0, stream, cohort,
          p, gradient, x_gradient);

@@ -1,8 +1,10 @@
 // Convolutions of real numbers. Every sum is one chain of fused multiply-adds in the CPU's order: a thread
 // takes sixteen of them along the whole depth, from tiles in shared memory.
 
+#include "bitfed/cuda/input_phases.h"
 #include "bitfed/cuda/kernels.h"
 #include "bitfed/cuda/lanes.h"
+#include "bitfed/cuda/tf32_products.h"
 
 namespace bitfed::cuda {
 namespace {
@@ -75,37 +77,34 @@ struct Weights {
   }
 };
 
-// The gradient of a phase's pixels, see ConvolutionPhase; its taps are tap_y, tap_y - stride …, likewise x.
+// The gradient of a phase's pixels.
 struct Input {
   RealConvolution c;
   const float* gradient;
   float* x_gradient;
   bool adds;
-  uint32_t y, x;  // of the phase
-  uint32_t height, width;
-  int tap_y, tap_x;  // the last taps
-  uint32_t taps_y, taps_x;
+  InputPhase phase;
 
   BITFED_FORMULA uint32_t rows(const Cohort& cohort, uint32_t client) const {
-    return cohort.images[client] * height * width;
+    return cohort.images[client] * phase.pixels();
   }
   BITFED_FORMULA uint32_t columns() const { return c.in.channels; }
   BITFED_FORMULA uint32_t depth(const Cohort& /*cohort*/, uint32_t /*client*/) const {
-    return taps_y * taps_x * c.out.channels;
+    return phase.taps() * c.out.channels;
   }
   struct Tap {
     int y, x;
   };
   BITFED_FORMULA Tap tap(uint32_t k) const {
     const uint32_t index = k / c.out.channels;
-    return {tap_y - static_cast<int>(index / taps_x * c.kernel.stride),
-            tap_x - static_cast<int>(index % taps_x * c.kernel.stride)};
+    return {phase.tap_y - static_cast<int>(index / phase.taps_x * c.kernel.stride),
+            phase.tap_x - static_cast<int>(index % phase.taps_x * c.kernel.stride)};
   }
   BITFED_FORMULA size_t pixel(const Cohort& cohort, uint32_t client, uint32_t row, int* at_y,
                               int* at_x) const {
-    *at_y = static_cast<int>(row / width % height * c.kernel.stride + y);
-    *at_x = static_cast<int>(row % width * c.kernel.stride + x);
-    return client * size_t{cohort.batch} + row / (height * width);
+    *at_y = static_cast<int>(row / phase.width % phase.height * c.kernel.stride + phase.y);
+    *at_x = static_cast<int>(row % phase.width * c.kernel.stride + phase.x);
+    return client * size_t{cohort.batch} + row / phase.pixels();
   }
   BITFED_FORMULA float a(const Cohort& cohort, uint32_t client, uint32_t row, uint32_t k) const {
     int at_y;
@@ -202,8 +201,8 @@ __global__ void __launch_bounds__(256) multiply_tiles(Cohort cohort, Product p) 
   }
 }
 
-// Where weights are few (kernels of 1 x 1) and their sums long, a thread has one sum. A block has all rows, up to
-// 32, of eight columns, so that every gradient is read once; it stages 128 pixels at a time.
+// Where weights are few (kernels of 1 x 1) and their sums long, a thread has one sum. A block has all rows,
+// up to 32, of eight columns, so that every gradient is read once; it stages 128 pixels at a time.
 constexpr unsigned kChainColumns = 8;
 constexpr unsigned kChainRows = 32;
 constexpr unsigned kChainThreads = kChainColumns * kChainRows;
@@ -293,28 +292,7 @@ size_t tiles(size_t count) {
 
 }  // namespace
 
-void real_convolution_forward(const Cohort& cohort, const RealConvolution& c, const Stream& stream) {
-  launch(multiply_tiles<Forward>,
-         Blocks{tiles(cohort.batch * c.out.pixels()), tiles(c.out.channels), cohort.clients}, kThreads,
-         kSharedBytes, stream, cohort, Forward{c});
-}
-
-void real_convolution_weights(const Cohort& cohort, const RealConvolution& c, const float* gradient,
-                              const Stream& stream) {
-  const uint32_t rows = c.kernel.taps() * c.in.channels;
-  const Weights product{c, gradient};
-  if (rows <= 2 * kTile) {
-    launch(multiply_chains,
-           Blocks{(rows + kChainRows - 1) / kChainRows, c.out.channels / kChainColumns, cohort.clients},
-           kChainThreads, kChainShared, stream, cohort, product);
-    return;
-  }
-  launch(multiply_tiles<Weights>, Blocks{tiles(rows), tiles(c.out.channels), cohort.clients}, kThreads,
-         kSharedBytes, stream, cohort, product);
-}
-
-void real_convolution_input(const Cohort& cohort, const RealConvolution& c, const float* gradient, bool adds,
-                            float* x_gradient, const Stream& stream) {
+std::vector<InputPhase> input_phases(const RealConvolution& c) {
   const uint32_t stride = c.kernel.stride;
   const auto pixels = [&](uint32_t side, uint32_t phase) {
     return phase < side ? (side - phase - 1) / stride + 1 : 0;
@@ -329,20 +307,52 @@ void real_convolution_input(const Cohort& cohort, const RealConvolution& c, cons
     }
     return count;
   };
+  std::vector<InputPhase> phases;
   for (uint32_t y = 0; y < stride; ++y) {
     for (uint32_t x = 0; x < stride; ++x) {
-      Input p{c, gradient, x_gradient, adds, y, x, pixels(c.in.height, y), pixels(c.in.width, x), 0, 0, 0, 0};
-      p.taps_y = taps(y, &p.tap_y);
-      p.taps_x = taps(x, &p.tap_x);
-      const size_t rows = size_t{cohort.batch} * p.height * p.width;
-      if (rows == 0) continue;
-      if (p.taps_y * p.taps_x > 0) {
-        launch(multiply_tiles<Input>, Blocks{tiles(rows), tiles(c.in.channels), cohort.clients}, kThreads,
-               kSharedBytes, stream, cohort, p);
-      } else if (!adds) {
-        launch(clear_pixels, Blocks{(rows * c.in.channels + kThreads - 1) / kThreads, 1, cohort.clients},
-               kThreads, 0, stream, cohort, p);
-      }
+      InputPhase phase{y, x, pixels(c.in.height, y), pixels(c.in.width, x), 0, 0, 0, 0};
+      phase.taps_y = taps(y, &phase.tap_y);
+      phase.taps_x = taps(x, &phase.tap_x);
+      if (phase.pixels() > 0) phases.push_back(phase);
+    }
+  }
+  return phases;
+}
+
+void real_convolution_forward(const Cohort& cohort, const RealConvolution& c, const Stream& stream) {
+  if (c.tf32) return tf32_forward(cohort, c, stream);
+  launch(multiply_tiles<Forward>,
+         Blocks{tiles(cohort.batch * c.out.pixels()), tiles(c.out.channels), cohort.clients}, kThreads,
+         kSharedBytes, stream, cohort, Forward{c});
+}
+
+void real_convolution_weights(const Cohort& cohort, const RealConvolution& c, const float* gradient,
+                              const Stream& stream) {
+  if (c.tf32) return tf32_weights(cohort, c, gradient, stream);
+  const uint32_t rows = c.kernel.taps() * c.in.channels;
+  const Weights product{c, gradient};
+  if (rows <= 2 * kTile) {
+    launch(multiply_chains,
+           Blocks{(rows + kChainRows - 1) / kChainRows, c.out.channels / kChainColumns, cohort.clients},
+           kChainThreads, kChainShared, stream, cohort, product);
+    return;
+  }
+  launch(multiply_tiles<Weights>, Blocks{tiles(rows), tiles(c.out.channels), cohort.clients}, kThreads,
+         kSharedBytes, stream, cohort, product);
+}
+
+void real_convolution_input(const Cohort& cohort, const RealConvolution& c, const float* gradient, bool adds,
+                            float* x_gradient, const Stream& stream) {
+  if (c.tf32) return tf32_input(cohort, c, gradient, adds, x_gradient, stream);
+  for (const InputPhase& phase : input_phases(c)) {
+    const Input p{c, gradient, x_gradient, adds, phase};
+    const size_t rows = size_t{cohort.batch} * phase.pixels();
+    if (phase.taps() > 0) {
+      launch(multiply_tiles<Input>, Blocks{tiles(rows), tiles(c.in.channels), cohort.clients}, kThreads,
+             kSharedBytes, stream, cohort, p);
+    } else if (!adds) {
+      launch(clear_pixels, Blocks{(rows * c.in.channels + kThreads - 1) / kThreads, 1, cohort.clients},
+             kThreads, 0, stream, cohort, p);
     }
   }
 }

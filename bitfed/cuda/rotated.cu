@@ -1,5 +1,5 @@
-// Rotated binary weights, see RotatedWeights. What has sums over a filter takes a block a filter; the
-// products with R1 and R2 take a block some filters.
+// Rotated binary weights, see RotatedWeights: all layers of all clients in one launch. A block has a filter
+// at a time, from the weights to their signs, and from the signs' gradients to the weights'.
 
 #include "bitfed/cuda/filters.h"
 
@@ -8,9 +8,11 @@
 namespace bitfed::cuda {
 namespace {
 
-constexpr unsigned kRotateThreads = 288;
-constexpr unsigned kTilesOfThread = 2;       // of 8 x 4: four filters of 64 x 72 a block, or eight of 48 x 48
-constexpr size_t kRotateShared = 110 << 10;  // two blocks at a time
+constexpr unsigned kThreads = 256;
+constexpr size_t kChainBytes = kThreads * sizeof(double);  // for what threads combine
+constexpr unsigned kLargeBlocks = 16;  // of a layer and client whose filters are too large for shared memory
+
+constexpr float kRounded = 0.998f;  // as in rotation.cc
 
 BITFED_FORMULA float absolute_sine(float angle) {
   const float value = sine(angle);
@@ -19,186 +21,162 @@ BITFED_FORMULA float absolute_sine(float angle) {
 BITFED_FORMULA float slope_of_absolute_sine(float angle) {
   return sine(angle) >= 0 ? cosine(angle) : -cosine(angle);
 }
-BITFED_FORMULA float alpha_of(const Rotated& r, uint32_t client, uint32_t f) {
-  return r.rotates ? absolute_sine(r.theta.at(client)[f]) : 0.0f;
-}
 BITFED_FORMULA float beta_of(const Rotated& r, uint32_t client) {
   return r.beta ? absolute_sine(*r.gamma.at(client)) : 0.0f;
 }
 
-__global__ void __launch_bounds__(kFilterThreads) standardise_all(Cohort cohort, Rotated r) {
-  BITFED_SHARED(double, shared);
-  const uint32_t f = blockIdx.x;
-  const uint32_t client = blockIdx.y;
-  if (cohort.images[client] == 0) return;
-  const FusedFilter at(r, client, f);
-  const Standardised by = standardise(r.shape, r.inputs, shared, at);
-  float* to = r.standard + filter_at(r, client, f);
-#pragma unroll 4
-  for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += kFilterThreads)
-    to[i] = standardised(has_weight(r.shape, i), at(i), by);
-  if (threadIdx.x != 0) return;
-  r.alphas[client * size_t{r.filters} + f] = alpha_of(r, client, f);
-  r.inverse[client * size_t{r.filters} + f] = by.inverse;
+// ------------------------------------------------------------------------------------------------ memory
+// A filter, and W R2 transposed, one after the other in the same place.
+BITFED_HOST_DEVICE size_t whole_bytes(const FilterMatrix& s) {
+  const size_t filter = 2 * plane_bytes(s.rows, s.columns);
+  const size_t halfway = 2 * plane_bytes(s.columns, s.rows);
+  return filter > halfway ? filter : halfway;
+}
+// Rows of W R2 transposed as floats: their pairs of values meet all banks.
+BITFED_HOST_DEVICE uint32_t halfway_step(const FilterMatrix& s) {
+  return plane_rows(s.rows) + 8;
+}
+BITFED_HOST_DEVICE size_t filter_memory(const FilterMatrix& s) {
+  return rotation_bytes(s) + whole_bytes(s) + size_t{s.columns} * halfway_step(s) * sizeof(float);
 }
 
-// ------------------------------------------------------------------------------------------------ products
-// A filter in shared memory, and its tiles.
-struct FilterTiles {
-  uint32_t rows, columns;  // whole tiles
+struct FilterMemory {
+  bool in_shared;
+  unsigned* words;
+  Planes right, left, filter, halfway;
+  float* halfway_floats;
 
-  BITFED_HOST_DEVICE explicit FilterTiles(const FilterMatrix& s)
-      : rows((s.rows + 7) / 8 * 8), columns((s.columns + 3) / 4 * 4) {}
-  BITFED_HOST_DEVICE uint32_t floats() const { return rows * columns; }
-  BITFED_HOST_DEVICE uint32_t across() const { return columns / 4; }
-  BITFED_HOST_DEVICE uint32_t count() const { return rows / 8 * across(); }
+  BITFED_FORMULA FilterMemory(const Rotated& r, uint32_t client, double* shared) {
+    const FilterMatrix& s = r.shape;
+    in_shared = r.scratch == nullptr;
+    words = reinterpret_cast<unsigned*>(shared);
+    auto* own = in_shared ? reinterpret_cast<int8_t*>(shared) + kChainBytes
+                          : r.scratch + (size_t{client} * kLargeBlocks + blockIdx.x) * filter_memory(s);
+    right = planes_at(own, s.columns, s.columns);
+    left = planes_at(own + right_bytes(s), s.rows, s.rows);
+    own += rotation_bytes(s);
+    filter = planes_at(own, s.rows, s.columns);
+    halfway = planes_at(own, s.columns, s.rows);
+    halfway_floats = reinterpret_cast<float*>(own + whole_bytes(s));
+  }
 };
 
-size_t rotate_bytes(const FilterMatrix& s, uint32_t together) {
-  const FilterTiles tiles(s);
-  return (size_t{s.rows} * tiles.rows + size_t{s.columns} * tiles.columns +
-          size_t{together} * tiles.floats()) *
-         sizeof(float);
-}
+// The filters of a block: f = first, first + step, ...
+struct OwnFilters {
+  uint32_t first, step;
 
-// The filters that a block rotates; 0: none fits.
-uint32_t filters_together(const FilterMatrix& s) {
-  uint32_t together = std::min(32u, kTilesOfThread * kRotateThreads / FilterTiles(s).count());
-  while (together > 1 && rotate_bytes(s, together) > kRotateShared) --together;
-  return together > 0 && rotate_bytes(s, together) <= kMaxShared ? together : 0;
-}
+  BITFED_FORMULA explicit OwnFilters(const Rotated& r, uint32_t together) {
+    first = blockIdx.x;
+    step = r.scratch != nullptr ? kLargeBlocks : (r.filters + together - 1) / together;
+    if (first >= step) first = r.filters;
+  }
+};
 
-// sums = a' b of 8 x 4: a is [depth][a_step], b [depth][b_step].
-BITFED_FORMULA void multiply_tile(const float* a, uint32_t a_step, const float* b, uint32_t b_step,
-                                  uint32_t depth, float (&sums)[8][4]) {
-#pragma unroll
-  for (auto& row : sums) {
-#pragma unroll
-    for (float& sum : row) sum = 0;
-  }
-#pragma unroll 4
-  for (uint32_t k = 0; k < depth; ++k) {
-    const float4 u = *reinterpret_cast<const float4*>(a + k * a_step);
-    const float4 v = *reinterpret_cast<const float4*>(a + k * a_step + 4);
-    const float4 w = *reinterpret_cast<const float4*>(b + k * b_step);
-    const float x[8] = {u.x, u.y, u.z, u.w, v.x, v.y, v.z, v.w};
-    const float y[4] = {w.x, w.y, w.z, w.w};
-#pragma unroll
-    for (unsigned i = 0; i < 8; ++i) {
-#pragma unroll
-      for (unsigned j = 0; j < 4; ++j) sums[i][j] = __fmaf_rn(x[i], y[j], sums[i][j]);
-    }
-  }
-}
-
-// From four neighbours of the filters, `from`, to put(filter of the block, row, column, four values of R1' W
-// R2, or backward R1 W R2').
-template <bool kBackward, typename From, typename Put>
-BITFED_FORMULA void rotate(const Rotated& r, uint32_t client, uint32_t count, From from, Put put) {
-  BITFED_SHARED(float, shared);
-  const FilterMatrix& s = r.shape;
-  const FilterTiles tiles(s);
-  float* left = shared;                       // left[k][row]: what multiplies row k of the halfway matrix
-  float* right = left + s.rows * tiles.rows;  // right[k][column]
-  float* filters = right + s.columns * tiles.columns;  // [filter][column][row], then halfway [row][column]
-  const float* r1 = r.r1.at(client);
-  const float* r2 = r.r2.at(client);
-  for (uint32_t i = threadIdx.x; i < s.rows * tiles.rows; i += blockDim.x) {
-    // Neighbours in memory by neighbouring threads.
-    const uint32_t k = kBackward ? i % s.rows : i / tiles.rows;
-    const uint32_t row = kBackward ? i / s.rows : i % tiles.rows;
-    left[k * tiles.rows + row] =
-        row < s.rows ? (kBackward ? r1[row * r.r1_stride + k] : r1[k * r.r1_stride + row]) : 0.0f;
-  }
-  for (uint32_t i = threadIdx.x; i < s.columns * tiles.columns; i += blockDim.x) {
-    const uint32_t k = kBackward ? i % s.columns : i / tiles.columns;
-    const uint32_t column = kBackward ? i / s.columns : i % tiles.columns;
-    right[k * tiles.columns + column] =
-        column < s.columns ? (kBackward ? r2[column * s.stride + k] : r2[k * s.stride + column]) : 0.0f;
-  }
-  // Eight rows by neighbouring threads, whose values meet few banks twice.
-  const uint32_t across = tiles.across();
-  for (uint32_t i = threadIdx.x; i < count * tiles.rows * across; i += blockDim.x) {
-    const uint32_t f = i / (tiles.rows * across);
-    const uint32_t row = i / 8 / across % (tiles.rows / 8) * 8 + i % 8;
-    const uint32_t column = i / 8 % across * 4;
-    const float4 four = row < s.rows ? from(f, row, column) : float4{0, 0, 0, 0};
-    const float values[4] = {four.x, four.y, four.z, four.w};
-    float* to = filters + f * tiles.floats() + column * tiles.rows + row;
-#pragma unroll
-    for (unsigned j = 0; j < 4; ++j) to[j * tiles.rows] = column + j < s.columns ? values[j] : 0.0f;
+BITFED_FORMULA float largest_of_block(unsigned found, unsigned* words) {
+  __syncthreads();
+  words[threadIdx.x] = found;
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half && words[threadIdx.x + half] > words[threadIdx.x])
+      words[threadIdx.x] = words[threadIdx.x + half];
   }
   __syncthreads();
-  float sums[kTilesOfThread][8][4];
-  const auto for_own_tiles = [&](auto work) {
-#pragma unroll
-    for (unsigned own = 0; own < kTilesOfThread; ++own) {
-      const uint32_t tile = threadIdx.x + own * kRotateThreads;
-      if (tile >= count * tiles.count()) continue;
-      const uint32_t row = tile % tiles.count() / across * 8;
-      const uint32_t column = tile % tiles.count() % across * 4;
-      work(tile / tiles.count(), row, column, sums[own]);
-    }
+  return largest_found(words[0]);
+}
+
+// ------------------------------------------------------------------------------------------------ rotations
+// R1 and R2 in fixed point, as rows of what multiplies from the left: transposed for the forward pass.
+__global__ void __launch_bounds__(kThreads) round_rotations(RotatedPlan plan, uint64_t mask) {
+  BITFED_SHARED(double, shared);
+  const Rotated& r = plan.layers[blockIdx.y];
+  const uint32_t client = blockIdx.z;
+  if (!r.rotates || !is_masked(mask, client)) return;
+  const bool back = blockIdx.x / 2 != 0;
+  const bool of_rows = blockIdx.x % 2 != 0;
+  const uint32_t size = of_rows ? r.shape.rows : r.shape.columns;
+  const uint32_t stride = of_rows ? r.r1_stride : r.shape.stride;
+  const float* rotation = of_rows ? r.r1.at(client) : r.r2.at(client);
+  const auto at = [&](uint32_t row, uint32_t k) {
+    return back ? rotation[size_t{row} * stride + k] : rotation[size_t{k} * stride + row];
   };
-  for_own_tiles([&](uint32_t f, uint32_t row, uint32_t column, float(&of)[8][4]) {
-    multiply_tile(filters + f * tiles.floats() + row, tiles.rows, right + column, tiles.columns, s.columns,
-                  of);
-  });
-  __syncthreads();
-  for_own_tiles([&](uint32_t f, uint32_t row, uint32_t column, float(&of)[8][4]) {
-    float* to = filters + f * tiles.floats() + row * tiles.columns + column;
-#pragma unroll
-    for (unsigned i = 0; i < 8; ++i)
-      *reinterpret_cast<float4*>(to + i * tiles.columns) = float4{of[i][0], of[i][1], of[i][2], of[i][3]};
-  });
-  __syncthreads();
-  for_own_tiles([&](uint32_t f, uint32_t row, uint32_t column, float(&of)[8][4]) {
-    multiply_tile(left + row, tiles.rows, filters + f * tiles.floats() + column, tiles.columns, s.rows, of);
-#pragma unroll
-    for (unsigned i = 0; i < 8; ++i) {
-      if (row + i < s.rows) put(f, row + i, column, of[i]);
+  double longest = 0;
+  for (uint32_t row = threadIdx.x; row < size; row += kThreads) {
+    double squares = 0;
+#pragma unroll 8
+    for (uint32_t k = 0; k < size; ++k) {
+      const double value = at(row, k);
+      squares = squares + value * value;
     }
-  });
+    longest = longest < squares ? squares : longest;
+  }
+  shared[threadIdx.x] = longest;
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half && shared[threadIdx.x] < shared[threadIdx.x + half])
+      shared[threadIdx.x] = shared[threadIdx.x + half];
+  }
+  __syncthreads();
+  const float factor = factor_to(kOfRotation, static_cast<float>(sqrt(shared[0])));
+  if (threadIdx.x == 0) r.rotation_factors[client * 4 + blockIdx.x] = factor;
+  int8_t* to = rotations_of(r, client, back) + (of_rows ? right_bytes(r.shape) : 0);
+  const Planes planes = planes_at(to, size, size);
+  for (uint32_t i = threadIdx.x; i < size * size; i += kThreads) {
+    // Neighbours in memory by neighbouring threads. What lies beyond the size stays 0.
+    const uint32_t row = back ? i / size : i % size;
+    const uint32_t k = back ? i % size : i / size;
+    put_whole(planes, row * planes.step + k, to_short(at(row, k) * factor));
+  }
 }
 
-// The same where shared memory is too small: a block a filter, in the memory of the device.
-template <bool kBackward, typename From, typename Put>
-BITFED_FORMULA void rotate_large(const Rotated& r, uint32_t client, uint32_t filter, From from, Put put) {
+// put(row, column, value, value of the next column) of what FilterRotation::rotate() makes of the filter,
+// whose four neighbours are from(row, column).
+template <typename From, typename Put>
+BITFED_FORMULA void rotate(const Rotated& r, const float* rotation_factors, float largest,
+                           const FilterMemory& m, From from, Put put) {
   const FilterMatrix& s = r.shape;
-  float* own = r.halfway + filter_at(r, client, filter) * 2;
-  float* halfway = own + s.floats();
-  const float* r1 = r.r1.at(client);
-  const float* r2 = r.r2.at(client);
-  for (uint32_t i = 4 * threadIdx.x; i < s.floats(); i += 4 * blockDim.x) {
-    const float4 four = from(0u, i / s.stride, i % s.stride);
-    const float values[4] = {four.x, four.y, four.z, four.w};
-    for (unsigned j = 0; j < 4; ++j) own[i + j] = has_weight(s, i + j) ? values[j] : 0.0f;
+  const float own = factor_to(kRounded * max_times_rotation(s.columns), largest);
+  const uint32_t fours = (s.columns + 3) / 4;
+  __syncthreads();
+#pragma unroll 4
+  for (uint32_t i = threadIdx.x; i < s.rows * fours; i += kThreads) {
+    const uint32_t column = i % fours * 4;
+    const float4 four = from(i / fours, column);
+    const uint32_t at = i / fours * m.filter.step + column;
+    put_whole_pair(m.filter, at, to_short(four.x * own), to_short(four.y * own));
+    put_whole_pair(m.filter, at + 2, to_short(four.z * own), to_short(four.w * own));
   }
   __syncthreads();
-  for (uint32_t i = threadIdx.x; i < s.floats(); i += blockDim.x) {
-    const uint32_t column = i % s.stride;
-    float sum = 0;
-    for (uint32_t k = 0; k < s.columns && column < s.columns; ++k)
-      sum = __fmaf_rn(own[i - column + k],
-                      kBackward ? r2[size_t{column} * s.stride + k] : r2[size_t{k} * s.stride + column], sum);
-    halfway[i] = sum;
+  const uint32_t step = halfway_step(s);
+  const float right = 1 / (own * rotation_factors[0]);
+  unsigned found = 0;
+  multiply_planes(m.right, s.columns, m.filter, s.rows, s.columns, m.in_shared,
+                  [&](uint32_t column, uint32_t row, int first, int second) {
+                    if (column >= s.columns || row >= s.rows) return;
+                    float2 two{static_cast<float>(first) * right, static_cast<float>(second) * right};
+                    if (row + 1 >= s.rows) two.y = 0;
+                    found = larger_bits(larger_bits(found, two.x), two.y);
+                    *reinterpret_cast<float2*>(m.halfway_floats + column * step + row) = two;
+                  });
+  const float half = factor_to(kRounded * max_times_rotation(s.rows), largest_of_block(found, m.words));
+  const uint32_t pairs = (s.rows + 1) / 2;
+  for (uint32_t i = threadIdx.x; i < s.columns * pairs; i += kThreads) {
+    const uint32_t column = i / pairs;
+    const uint32_t row = i % pairs * 2;
+    const float2 two = *reinterpret_cast<const float2*>(m.halfway_floats + column * step + row);
+    put_whole_pair(m.halfway, column * m.halfway.step + row, to_short(two.x * half), to_short(two.y * half));
   }
   __syncthreads();
-  for (uint32_t i = 4 * threadIdx.x; i < s.floats(); i += 4 * blockDim.x) {
-    const uint32_t row = i / s.stride;
-    float sums[4] = {};
-    for (uint32_t k = 0; k < s.rows; ++k) {
-      const float a = kBackward ? r1[size_t{row} * r.r1_stride + k] : r1[size_t{k} * r.r1_stride + row];
-      for (unsigned j = 0; j < 4; ++j)
-        sums[j] = __fmaf_rn(a, halfway[size_t{k} * s.stride + i % s.stride + j], sums[j]);
-    }
-    put(0u, row, i % s.stride, sums);
-  }
+  const float left = 1 / (half * rotation_factors[1]);
+  multiply_planes(m.left, s.rows, m.halfway, s.columns, s.rows, m.in_shared,
+                  [&](uint32_t row, uint32_t column, int first, int second) {
+                    if (row >= s.rows || column >= s.columns) return;
+                    put(row, column, static_cast<float>(first) * left,
+                        column + 1 < s.columns ? static_cast<float>(second) * left : 0.0f);
+                  });
 }
 
-BITFED_FORMULA void put_sign(const Rotated& r, uint32_t client, uint32_t f, uint32_t i, const Blend& blend) {
-  const bool positive = blend.blended.v >= 0;
-  const uint32_t input = weight_at(r.shape, i);
+// ------------------------------------------------------------------------------------------------ forward
+BITFED_FORMULA void put_sign(const Rotated& r, uint32_t client, uint32_t f, uint32_t input, bool positive) {
   if (r.signs != nullptr) {
     r.signs[(client * size_t{r.filters} + f) * r.inputs + input] = static_cast<int8_t>(positive ? 1 : -1);
   } else {
@@ -206,59 +184,82 @@ BITFED_FORMULA void put_sign(const Rotated& r, uint32_t client, uint32_t f, uint
   }
 }
 
-BITFED_FORMULA float4& four_at(float* values, size_t at) {
-  return *reinterpret_cast<float4*>(values + at);
+// The largest magnitude of a filter, of all threads, to r.largest_of_filters.
+BITFED_FORMULA void put_largest(const Rotated& r, size_t filter, unsigned found, double* shared) {
+  found = combine_of_filter(found, reinterpret_cast<unsigned*>(shared),
+                            [](unsigned a, unsigned b) { return a > b ? a : b; });
+  if (threadIdx.x == 0) r.largest_of_filters[filter] = largest_found(found);
 }
 
-__global__ void __launch_bounds__(kRotateThreads, 2) take_signs(Cohort cohort, Rotated r, uint32_t together) {
-  const uint32_t client = blockIdx.y;
-  if (cohort.images[client] == 0) return;
-  const uint32_t first = blockIdx.x * (together == 0 ? 1 : together);
-  const uint32_t count = r.filters - first < together ? r.filters - first : together;
-  const float beta = beta_of(r, client);
-  const float* alphas = r.alphas + client * size_t{r.filters} + first;
-  const bool whole_words = r.signs != nullptr && r.shape.columns % 4 == 0;
-  const auto place = [&](uint32_t f, uint32_t row, uint32_t column) {
-    return filter_at(r, client, first + f) + row * r.shape.stride + column;
-  };
-  const auto from = [&](uint32_t f, uint32_t row, uint32_t column) {
-    return four_at(r.standard, place(f, row, column));
-  };
-  const auto put = [&](uint32_t f, uint32_t row, uint32_t column, const float* values) {
-    const size_t at = place(f, row, column);
-    four_at(r.rotated, at) = float4{values[0], values[1], values[2], values[3]};
-    const float4 four = four_at(r.standard, at);
-    const float standard[4] = {four.x, four.y, four.z, four.w};
-    unsigned word = 0;
-#pragma unroll
-    for (uint32_t j = 0; j < 4; ++j) {
-      if (column + j >= r.shape.columns) continue;
-      const Blend blend(all(standard[j]), all(values[j]), all(r.beta ? r.anchor_standard[at + j] : 0.0f),
-                        alphas[f], beta);
-      word |= (blend.blended.v >= 0 ? 0x01u : 0xffu) << (8 * j);
-      if (!whole_words) put_sign(r, client, first + f, row * r.shape.stride + column + j, blend);
-    }
-    if (whole_words)
-      *reinterpret_cast<unsigned*>(r.signs + (client * size_t{r.filters} + first + f) * r.inputs +
-                                   row * r.shape.columns + column) = word;
-  };
-  if (together > 0) {
-    rotate<false>(r, client, count, from, put);
-  } else {
-    rotate_large<false>(r, client, first, from, put);
-  }
-}
-
-__global__ void take_plain_signs(Cohort cohort, Rotated r) {
-  const uint32_t client = blockIdx.y;
+// And the signs, if there is no rotation.
+__global__ void __launch_bounds__(kFilterThreads) standardise_all(Cohort cohort, RotatedPlan plan) {
+  BITFED_SHARED(double, shared);
+  const Rotated& r = plan.layers[blockIdx.y];
   const uint32_t f = blockIdx.x;
-  if (cohort.images[client] == 0) return;
+  const uint32_t client = blockIdx.z;
+  if (f >= r.filters || cohort.images[client] == 0) return;
+  const FilterMatrix s = r.shape;
+  const size_t filter = client * size_t{r.filters} + f;
+  const size_t at = filter_at(r, client, f);
+  const FusedFilter fused(r, client, f);
+  const Standardised by = standardise(s, r.inputs, shared, fused);
   const float beta = beta_of(r, client);
-  for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += blockDim.x) {
-    if (!has_weight(r.shape, i)) continue;
-    const size_t at = filter_at(r, client, f) + i;
-    const Lanes weight = all(r.standard[at]);
-    put_sign(r, client, f, i, Blend(weight, weight, all(r.beta ? r.anchor_standard[at] : 0.0f), 0.0f, beta));
+  unsigned found = 0;
+#pragma unroll 4
+  for (FilterPlace place(s); place.at < s.floats(); place.advance()) {
+    const float value = standardised(place.has_weight(), fused(place), by);
+    r.standard[at + place.at] = value;
+    found = larger_bits(found, value);
+    if (r.rotates || !place.has_weight()) continue;
+    const float anchor = r.beta ? r.anchor_standard[at + place.at] : 0.0f;
+    const Blend blend(all(value), all(value), all(anchor), 0.0f, beta);
+    put_sign(r, client, f, place.weight(), blend.blended.v >= 0);
+  }
+  put_largest(r, filter, found, shared);
+  if (threadIdx.x != 0) return;
+  r.inverse[filter] = by.inverse;
+  r.alphas[filter] = r.rotates ? absolute_sine(r.theta.at(client)[f]) : 0.0f;
+}
+
+__global__ void __launch_bounds__(kThreads, 3)
+    take_signs(Cohort cohort, RotatedPlan plan, uint32_t together) {
+  BITFED_SHARED(double, shared);
+  const Rotated& r = plan.layers[blockIdx.y];
+  const uint32_t client = blockIdx.z;
+  const OwnFilters own(r, together);
+  if (own.first >= r.filters || cohort.images[client] == 0) return;
+  const FilterMatrix s = r.shape;
+  const FilterMemory m(r, client, shared);
+  copy_planes(rotations_of(r, client, false), rotation_bytes(s), m.right.high);
+  const float beta = beta_of(r, client);
+  for (uint32_t f = own.first; f < r.filters; f += own.step) {
+    const size_t filter = client * size_t{r.filters} + f;
+    const size_t place = filter_at(r, client, f);
+    const float alpha = r.alphas[filter];
+    const auto positive = [&](size_t at, float weight, float rotated) {
+      const float anchor = r.beta ? r.anchor_standard[at] : 0.0f;
+      return Blend(all(weight), all(rotated), all(anchor), alpha, beta).blended.v >= 0;
+    };
+    rotate(
+        r, r.rotation_factors + client * 4, r.largest_of_filters[filter], m,
+        [&](uint32_t row, uint32_t column) {
+          return *reinterpret_cast<const float4*>(r.standard + place + row * s.stride + column);
+        },
+        [&](uint32_t row, uint32_t column, float first, float second) {
+          const size_t at = place + row * s.stride + column;
+          *reinterpret_cast<float2*>(r.rotated + at) = float2{first, second};
+          const float2 weights = *reinterpret_cast<const float2*>(r.standard + at);
+          const bool pair = column + 1 < s.columns;
+          const bool one = positive(at, weights.x, first);
+          const bool two = pair && positive(at + 1, weights.y, second);
+          const uint32_t input = row * s.columns + column;
+          if (r.signs != nullptr && s.columns % 2 == 0) {
+            put_byte_pair(r.signs + filter * r.inputs + input, one ? 1u : 0xffu, two ? 1u : 0xffu);
+            return;
+          }
+          put_sign(r, client, f, input, one);
+          if (pair) put_sign(r, client, f, input + 1, two);
+        });
   }
 }
 
@@ -272,77 +273,87 @@ BITFED_FORMULA float sign_gradient_at(const Rotated& r, uint32_t client, uint32_
 }
 
 // g, the gradient of what the signs are of, takes the place of the rotated filters, or of nothing.
-__global__ void __launch_bounds__(kFilterThreads) blend_backward(Cohort cohort, Rotated r) {
+__global__ void __launch_bounds__(kFilterThreads) blend_backward(Cohort cohort, RotatedPlan plan) {
   BITFED_SHARED(double, shared);
+  const Rotated& r = plan.layers[blockIdx.y];
   const uint32_t f = blockIdx.x;
-  const uint32_t client = blockIdx.y;
-  if (cohort.images[client] == 0) return;
+  const uint32_t client = blockIdx.z;
+  if (f >= r.filters || cohort.images[client] == 0) return;
+  const FilterMatrix s = r.shape;
+  const size_t filter = client * size_t{r.filters} + f;
   const size_t at = filter_at(r, client, f);
-  const float alpha = r.alphas[client * size_t{r.filters} + f];
+  const float alpha = r.alphas[filter];
   const float beta = beta_of(r, client);
   const Slope slope(r.surrogates[client]);
   float* gradients = filter_tile(shared, 0);
   float* to_rotated = filter_tile(shared, 1);
-  float* to_anchor = filter_tile(shared, 2);
+  float* to_anchor = filter_tile(shared, 2);  // only if there is a beta
   float of_alpha = 0;
   float of_beta = 0;
-  const auto make = [&](uint32_t index, uint32_t i) {
-    const float weight = r.standard[at + index];
-    const float rotated = r.rotates ? r.rotated[at + index] : weight;
-    const float anchor = r.beta ? r.anchor_standard[at + index] : 0.0f;
-    const float of_sign =
-        has_weight(r.shape, index) ? sign_gradient_at(r, client, f, weight_at(r.shape, index)) : 0.0f;
+  unsigned found = 0;
+  const auto make = [&](const FilterPlace& place, uint32_t i) {
+    const float weight = r.standard[at + place.at];
+    const float rotated = r.rotates ? r.rotated[at + place.at] : weight;
+    const float anchor = r.beta ? r.anchor_standard[at + place.at] : 0.0f;
+    const float of_sign = place.has_weight() ? sign_gradient_at(r, client, f, place.weight()) : 0.0f;
     const Blend blend(all(weight), all(rotated), all(anchor), alpha, beta);
-    gradients[i] = of_sign * slope.at(blend.blended).v;
+    const float g = of_sign * slope.at(blend.blended).v;
+    gradients[i] = g;
     to_rotated[i] = blend.to_rotated.v;
-    to_anchor[i] = blend.to_anchor.v;
-    r.rotated[at + index] = gradients[i];
+    if (r.beta) to_anchor[i] = blend.to_anchor.v;
+    r.rotated[at + place.at] = g;
+    found = larger_bits(found, alpha * g);
   };
-  for_chains(r.shape.floats(), make, [&](uint32_t i) {
+  for_chains(s, make, [&](uint32_t i) {
     of_alpha = __fmaf_rn(gradients[i], to_rotated[i], of_alpha);
-    of_beta = __fmaf_rn(gradients[i], to_anchor[i], of_beta);
+    if (r.beta) of_beta = __fmaf_rn(gradients[i], to_anchor[i], of_beta);
   });
   of_alpha = sum_of_chains(of_alpha, reinterpret_cast<float*>(shared));
-  of_beta = sum_of_chains(of_beta, reinterpret_cast<float*>(shared));
+  if (r.beta) of_beta = sum_of_chains(of_beta, reinterpret_cast<float*>(shared));
+  put_largest(r, filter, found, shared);
   if (threadIdx.x != 0) return;
   if (r.rotates) r.theta_gradient.at(client)[f] = of_alpha * slope_of_absolute_sine(r.theta.at(client)[f]);
-  r.pulls[(client * size_t{r.filters} + f) * 2] = of_beta;
+  r.pulls[filter * 2] = of_beta;
 }
 
 // The gradient of the standardised weights in the place of g.
-__global__ void __launch_bounds__(kRotateThreads, 2)
-    rotate_backward(Cohort cohort, Rotated r, uint32_t together) {
-  const uint32_t client = blockIdx.y;
-  if (cohort.images[client] == 0) return;
-  const uint32_t first = blockIdx.x * (together == 0 ? 1 : together);
-  const uint32_t count = r.filters - first < together ? r.filters - first : together;
+__global__ void __launch_bounds__(kThreads, 3)
+    rotate_backward(Cohort cohort, RotatedPlan plan, uint32_t together) {
+  BITFED_SHARED(double, shared);
+  const Rotated& r = plan.layers[blockIdx.y];
+  const uint32_t client = blockIdx.z;
+  const OwnFilters own(r, together);
+  if (own.first >= r.filters || cohort.images[client] == 0) return;
+  const FilterMatrix s = r.shape;
+  const FilterMemory m(r, client, shared);
+  copy_planes(rotations_of(r, client, true), rotation_bytes(s), m.right.high);
   const float beta = beta_of(r, client);
-  const float* alphas = r.alphas + client * size_t{r.filters} + first;
-  const auto g_at = [&](uint32_t f, uint32_t row, uint32_t column) -> float4& {
-    return four_at(r.rotated, filter_at(r, client, first + f) + row * r.shape.stride + column);
-  };
-  const auto from = [&](uint32_t f, uint32_t row, uint32_t column) {
-    const float4 g = g_at(f, row, column);
-    return float4{alphas[f] * g.x, alphas[f] * g.y, alphas[f] * g.z, alphas[f] * g.w};
-  };
-  const auto put = [&](uint32_t f, uint32_t row, uint32_t column, const float* values) {
-    const float rest = 1 - alphas[f] - beta;
-    float4& g = g_at(f, row, column);  // in the padding, 0 as the values are
-    g = float4{rest * g.x + values[0], rest * g.y + values[1], rest * g.z + values[2],
-               rest * g.w + values[3]};
-  };
-  if (together > 0) {
-    rotate<true>(r, client, count, from, put);
-  } else {
-    rotate_large<true>(r, client, first, from, put);
+  for (uint32_t f = own.first; f < r.filters; f += own.step) {
+    const size_t filter = client * size_t{r.filters} + f;
+    const float alpha = r.alphas[filter];
+    const float rest = 1 - alpha - beta;
+    float* g = r.rotated + filter_at(r, client, f);
+    rotate(
+        r, r.rotation_factors + client * 4 + 2, r.largest_of_filters[filter], m,
+        [&](uint32_t row, uint32_t column) {
+          const float4 four = *reinterpret_cast<const float4*>(g + row * s.stride + column);
+          return float4{alpha * four.x, alpha * four.y, alpha * four.z, alpha * four.w};
+        },
+        [&](uint32_t row, uint32_t column, float first, float second) {
+          auto* to = reinterpret_cast<float2*>(g + row * s.stride + column);
+          *to = float2{rest * to->x + first, rest * to->y + second};
+        });
   }
 }
 
-__global__ void __launch_bounds__(kFilterThreads) fuse_backward(Cohort cohort, Rotated r) {
+__global__ void __launch_bounds__(kFilterThreads) fuse_backward(Cohort cohort, RotatedPlan plan) {
   BITFED_SHARED(double, shared);
+  const Rotated& r = plan.layers[blockIdx.y];
   const uint32_t f = blockIdx.x;
-  const uint32_t client = blockIdx.y;
-  if (cohort.images[client] == 0) return;
+  const uint32_t client = blockIdx.z;
+  if (f >= r.filters || cohort.images[client] == 0) return;
+  const FilterMatrix s = r.shape;
+  const size_t filter = client * size_t{r.filters} + f;
   const size_t at = filter_at(r, client, f);
   const float lambda = lambda_of(r, client);
   const float rest = 1 - 0.0f - beta_of(r, client);
@@ -355,10 +366,10 @@ __global__ void __launch_bounds__(kFilterThreads) fuse_backward(Cohort cohort, R
   float sum = 0;
   float along = 0;
   for_chains(
-      r.shape.floats(),
-      [&](uint32_t index, uint32_t i) {
-        first[i] = gradient_at(index);
-        second[i] = r.standard[at + index];
+      s,
+      [&](const FilterPlace& place, uint32_t i) {
+        first[i] = gradient_at(place.at);
+        second[i] = r.standard[at + place.at];
       },
       [&](uint32_t i) {
         sum = sum + first[i];
@@ -366,36 +377,36 @@ __global__ void __launch_bounds__(kFilterThreads) fuse_backward(Cohort cohort, R
       });
   sum = sum_of_chains(sum, reinterpret_cast<float*>(shared)) / static_cast<float>(r.inputs);
   along = -sum_of_chains(along, reinterpret_cast<float*>(shared)) / static_cast<float>(r.inputs);
-  const float inverse = r.inverse[client * size_t{r.filters} + f];
+  const float inverse = r.inverse[filter];
   float* to = r.weights_gradient.at(client) + size_t{f} * r.weights_stride;
   const float* local = r.weights.at(client) + size_t{f} * r.weights_stride;
-  const auto fused_gradient = [&](uint32_t index) {
-    const bool inside = has_weight(r.shape, index);
-    const float fused =
-        __fmaf_rn(along, r.standard[at + index], gradient_at(index) - sum) * inverse * (inside ? 1.0f : 0.0f);
-    if (inside) to[weight_at(r.shape, index)] = lambda * fused;
+  const auto fused_gradient = [&](const FilterPlace& place) {
+    const bool inside = place.has_weight();
+    const float fused = __fmaf_rn(along, r.standard[at + place.at], gradient_at(place.at) - sum) * inverse *
+                        (inside ? 1.0f : 0.0f);
+    if (inside) to[place.weight()] = lambda * fused;
     return fused;
   };
   if (!r.lambda) {
 #pragma unroll 4
-    for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += kFilterThreads) fused_gradient(i);
+    for (FilterPlace place(s); place.at < s.floats(); place.advance()) fused_gradient(place);
     return;
   }
   float of_lambda = 0;
   for_chains(
-      r.shape.floats(),
-      [&](uint32_t index, uint32_t i) {
-        first[i] = fused_gradient(index);
-        second[i] =
-            (has_weight(r.shape, index) ? local[weight_at(r.shape, index)] : 0.0f) - r.anchor[at + index];
+      s,
+      [&](const FilterPlace& place, uint32_t i) {
+        first[i] = fused_gradient(place);
+        second[i] = (place.has_weight() ? local[place.weight()] : 0.0f) - r.anchor[at + place.at];
       },
       [&](uint32_t i) { of_lambda = __fmaf_rn(first[i], second[i], of_lambda); });
   of_lambda = sum_of_chains(of_lambda, reinterpret_cast<float*>(shared));
-  if (threadIdx.x == 0) r.pulls[(client * size_t{r.filters} + f) * 2 + 1] = of_lambda;
+  if (threadIdx.x == 0) r.pulls[filter * 2 + 1] = of_lambda;
 }
 
 // The gradients of gamma and lambda, summed over the filters in their order.
-__global__ void add_pulls(Cohort cohort, Rotated r) {
+__global__ void add_pulls(Cohort cohort, RotatedPlan plan) {
+  const Rotated& r = plan.layers[blockIdx.x];
   const uint32_t client = threadIdx.x;
   if (client >= cohort.clients || cohort.images[client] == 0) return;
   const float* pulls = r.pulls + client * size_t{r.filters} * 2;
@@ -411,25 +422,27 @@ __global__ void add_pulls(Cohort cohort, Rotated r) {
 }
 
 // ------------------------------------------------------------------------------------------------ rounds
-__global__ void __launch_bounds__(kFilterThreads) set_anchor(Rotated r, uint64_t mask) {
+__global__ void __launch_bounds__(kFilterThreads) set_anchor(RotatedPlan plan, uint64_t mask) {
   BITFED_SHARED(double, shared);
+  const Rotated& r = plan.layers[blockIdx.y];
   const uint32_t f = blockIdx.x;
-  const uint32_t client = blockIdx.y;
-  if (!is_masked(mask, client)) return;
+  const uint32_t client = blockIdx.z;
+  if (f >= r.filters || !is_masked(mask, client)) return;
   FusedFilter at(r, client, f);
   at.fuses = false;
   const Standardised by = standardise(r.shape, r.inputs, shared, at);
   const size_t first = filter_at(r, client, f);
-  for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += kFilterThreads) {
-    r.anchor[first + i] = at(i);
-    r.anchor_standard[first + i] = standardised(has_weight(r.shape, i), at(i), by);
+  for (FilterPlace place(r.shape); place.at < r.shape.floats(); place.advance()) {
+    r.anchor[first + place.at] = at(place);
+    r.anchor_standard[first + place.at] = standardised(place.has_weight(), at(place), by);
   }
 }
 
-__global__ void fuse(Rotated r, uint64_t mask) {
-  const uint32_t client = blockIdx.y;
+__global__ void fuse(RotatedPlan plan, uint64_t mask) {
+  const Rotated& r = plan.layers[blockIdx.y];
   const uint32_t f = blockIdx.x;
-  if (!is_masked(mask, client)) return;
+  const uint32_t client = blockIdx.z;
+  if (f >= r.filters || !is_masked(mask, client)) return;
   const float lambda = lambda_of(r, client);
   for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += blockDim.x) {
     if (!has_weight(r.shape, i)) continue;
@@ -438,51 +451,73 @@ __global__ void fuse(Rotated r, uint64_t mask) {
   }
 }
 
-Blocks filter_blocks(const Cohort& cohort, const Rotated& r) {
-  return {r.filters, cohort.clients};
+Blocks filter_blocks(const Cohort& cohort, const RotatedPlan& plan) {
+  return {plan.max_filters, plan.count, cohort.clients};
 }
 
-Blocks rotate_blocks(const Cohort& cohort, const Rotated& r) {
-  const uint32_t together = std::max(1u, filters_together(r.shape));
-  return {(r.filters + together - 1) / together, cohort.clients};
+// Filters of a block, one after the other: with many, rotations are loaded more seldom.
+uint32_t filters_together(const Cohort& cohort) {
+  return cohort.clients > 4 ? 4 : 1;
 }
 
-size_t rotate_shared(const Rotated& r) {
-  const uint32_t together = filters_together(r.shape);
-  return together == 0 ? 0 : rotate_bytes(r.shape, together);
+Blocks group_blocks(const Cohort& cohort, const RotatedPlan& plan) {
+  const uint32_t together = filters_together(cohort);
+  return {std::max(kLargeBlocks, (plan.max_filters + together - 1) / together), plan.count, cohort.clients};
 }
 
 }  // namespace
 
-bool rotated_fits(const FilterMatrix& shape) {
-  return filters_together(shape) > 0;
+size_t rotated_scratch_bytes(const Rotated& r, uint32_t clients) {
+  const size_t bytes = filter_memory(r.shape);
+  return !r.rotates || bytes + kChainBytes <= kMaxShared ? 0 : bytes * clients * kLargeBlocks;
 }
 
-void rotated_set_anchor(const Cohort& cohort, const Rotated& r, uint64_t mask, const Stream& stream) {
-  launch(set_anchor, filter_blocks(cohort, r), kFilterThreads, filter_bytes(1), stream, r, mask);
+size_t rotated_rotation_bytes(const Rotated& r) {
+  return 2 * rotation_bytes(r.shape);
 }
 
-void rotated_fuse(const Cohort& cohort, const Rotated& r, uint64_t mask, const Stream& stream) {
-  launch(fuse, filter_blocks(cohort, r), kFilterThreads, 0, stream, r, mask);
-}
-
-void rotated_forward(const Cohort& cohort, const Rotated& r, const Stream& stream) {
-  launch(standardise_all, filter_blocks(cohort, r), kFilterThreads, filter_bytes(1), stream, cohort, r);
-  if (r.rotates) {
-    launch(take_signs, rotate_blocks(cohort, r), kRotateThreads, rotate_shared(r), stream, cohort, r,
-           filters_together(r.shape));
-  } else {
-    launch(take_plain_signs, filter_blocks(cohort, r), kFilterThreads, 0, stream, cohort, r);
+RotatedPlan plan_rotated(const std::vector<Rotated>& layers) {
+  RotatedPlan plan;
+  plan.count = static_cast<uint32_t>(layers.size());
+  for (const Rotated& r : layers) {
+    plan.max_filters = std::max(plan.max_filters, r.filters);
+    plan.pulls = plan.pulls || r.lambda || r.beta;
+    plan.rotates = plan.rotates || r.rotates;
+    plan.beta = plan.beta || r.beta;
+    if (r.rotates && r.scratch == nullptr) plan.shared = std::max(plan.shared, filter_memory(r.shape));
   }
+  plan.shared += kChainBytes;
+  return plan;
 }
 
-void rotated_backward(const Cohort& cohort, const Rotated& r, const Stream& stream) {
-  launch(blend_backward, filter_blocks(cohort, r), kFilterThreads, filter_bytes(3), stream, cohort, r);
-  if (r.rotates)
-    launch(rotate_backward, rotate_blocks(cohort, r), kRotateThreads, rotate_shared(r), stream, cohort, r,
-           filters_together(r.shape));
-  launch(fuse_backward, filter_blocks(cohort, r), kFilterThreads, filter_bytes(2), stream, cohort, r);
-  if (r.lambda || r.beta) launch(add_pulls, Blocks{}, 64, 0, stream, cohort, r);
+void rotated_set_anchor(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream) {
+  launch(set_anchor, filter_blocks(cohort, plan), kFilterThreads, filter_bytes(1), stream, plan, mask);
+}
+
+void rotated_fuse(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream) {
+  launch(fuse, filter_blocks(cohort, plan), kFilterThreads, 0, stream, plan, mask);
+}
+
+void take_rotations(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream) {
+  if (plan.rotates)
+    launch(round_rotations, Blocks{4, plan.count, cohort.clients}, kThreads, kChainBytes, stream, plan, mask);
+}
+
+void rotated_forward(const Cohort& cohort, const RotatedPlan& plan, const Stream& stream) {
+  launch(standardise_all, filter_blocks(cohort, plan), kFilterThreads, filter_bytes(1), stream, cohort, plan);
+  if (plan.rotates)
+    launch(take_signs, group_blocks(cohort, plan), kThreads, plan.shared, stream, cohort, plan,
+           filters_together(cohort));
+}
+
+void rotated_backward(const Cohort& cohort, const RotatedPlan& plan, const Stream& stream) {
+  launch(blend_backward, filter_blocks(cohort, plan), kFilterThreads, filter_bytes(plan.beta ? 3 : 2), stream,
+         cohort, plan);
+  if (plan.rotates)
+    launch(rotate_backward, group_blocks(cohort, plan), kThreads, plan.shared, stream, cohort, plan,
+           filters_together(cohort));
+  launch(fuse_backward, filter_blocks(cohort, plan), kFilterThreads, filter_bytes(2), stream, cohort, plan);
+  if (plan.pulls) launch(add_pulls, Blocks{plan.count}, 64, 0, stream, cohort, plan);
 }
 
 }  // namespace bitfed::cuda

@@ -10,22 +10,13 @@ namespace bitfed::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
-constexpr float kOfRotation = 16384;
-constexpr float kMaxShort = 32767;
+constexpr unsigned kPolarThreads = 384;  // a tile of 4 x 4 each of 64 x 80
 constexpr uint32_t kMaxIterations = 60;
 constexpr double kOrthogonal = 1e-5;
 constexpr size_t kRunShorts = 12000;
-constexpr size_t kChainBytes = 2048;  // for sums of threads
+constexpr size_t kChainBytes = kPolarThreads * sizeof(double);  // for sums of threads
 constexpr uint32_t kMomentRun = 256;
 
-BITFED_FORMULA float max_times_rotation(uint32_t depth) {
-  const float max = 2147483000.0f / (kOfRotation * sqrtf(static_cast<float>(depth)));
-  const float whole = floorf(max);
-  return whole < kMaxShort ? whole : kMaxShort;
-}
-BITFED_FORMULA float factor_to(float max, float largest) {
-  return largest == 0 ? 1 : max / largest;
-}
 BITFED_FORMULA float halfway_factor(const Search& s, uint32_t client) {
   const float longest = __uint_as_float(s.longest[2 * client]);
   return factor_to(max_times_rotation(s.layer.shape.columns), 1.01f * longest);
@@ -33,8 +24,18 @@ BITFED_FORMULA float halfway_factor(const Search& s, uint32_t client) {
 BITFED_FORMULA float rotated_factor(const Search& s, uint32_t client) {
   return factor_to(kMaxShort, 1.01f * __uint_as_float(s.longest[2 * client + 1]));
 }
-BITFED_FORMULA int to_short(float x) {
-  return static_cast<int16_t>(__float2int_rn(x));
+// Of a filter: W transposed, R1' W, and signs transposed.
+BITFED_HOST_DEVICE size_t weights_bytes(const FilterMatrix& shape) {
+  return 2 * plane_bytes(shape.columns, shape.rows);
+}
+BITFED_HOST_DEVICE size_t halfway_bytes(const FilterMatrix& shape) {
+  return 2 * plane_bytes(shape.rows, shape.columns);
+}
+BITFED_HOST_DEVICE size_t signs_bytes(const FilterMatrix& shape) {
+  return plane_bytes(shape.columns, shape.rows);
+}
+BITFED_FORMULA size_t index_of(const Search& s, uint32_t client, uint32_t f) {
+  return client * size_t{s.layer.filters} + f;
 }
 
 __global__ void __launch_bounds__(kFilterThreads) standardise_filters(SearchPlan plan, uint64_t mask) {
@@ -46,8 +47,8 @@ __global__ void __launch_bounds__(kFilterThreads) standardise_filters(SearchPlan
   const FusedFilter at(r, client, f);
   const Standardised by = standardise(r.shape, r.inputs, shared, at);
   float* to = r.standard + filter_at(r, client, f);  // free until the next step
-  for (uint32_t i = threadIdx.x; i < r.shape.floats(); i += kFilterThreads)
-    to[i] = standardised(has_weight(r.shape, i), at(i), by);
+  for (FilterPlace place(r.shape); place.at < r.shape.floats(); place.advance())
+    to[place.at] = standardised(place.has_weight(), at(place), by);
 }
 
 // Takes the standardised filters as integers; a block per filter.
@@ -76,10 +77,17 @@ __global__ void __launch_bounds__(kThreads) take_filters(SearchPlan plan, uint64
   __syncthreads();
   const float largest = largest_found(words[0]);
   const float factor = factor_to(max_times_rotation(shape.rows), largest);
-  for (uint32_t i = threadIdx.x; i < shape.floats(); i += blockDim.x)
-    s.weights[at + i] = static_cast<int16_t>(to_short(filter[i] * factor));
-  if (threadIdx.x == 0) s.weight_factors[client * size_t{r.filters} + f] = factor;
+  int8_t* weights = s.weights + index_of(s, client, f) * weights_bytes(shape);
+  int8_t* staged = s.scratch == nullptr ? reinterpret_cast<int8_t*>(chains) + kChainBytes
+                                        : weights;  // before it is written
+  const Planes planes = planes_at(staged, shape.columns, shape.rows);
+  for (uint32_t i = threadIdx.x; i < shape.floats(); i += blockDim.x) {
+    if (has_weight(shape, i))
+      put_whole(planes, i % shape.stride * planes.step + i / shape.stride, to_short(filter[i] * factor));
+  }
+  if (threadIdx.x == 0) s.weight_factors[index_of(s, client, f)] = factor;
   __syncthreads();
+  if (staged != weights) copy_planes(staged, weights_bytes(shape), weights);
 
   // The squared lengths of the columns, from their moments.
   auto* squares = reinterpret_cast<float*>(chains);
@@ -122,225 +130,173 @@ __global__ void __launch_bounds__(kThreads) take_filters(SearchPlan plan, uint64
   atomicMax(s.longest + 2 * client + 1, __float_as_uint(sqrtf(all_squares)) & 0x7fffffffu);
 }
 
-// The factor of a rotation's fixed point, by its longest column.
-BITFED_FORMULA float factor_of_rotation(const float* rotation, uint32_t size, uint32_t stride,
-                                        double* shared) {
-  double longest = 0;
-  for (uint32_t c = threadIdx.x; c < size; c += blockDim.x) {
-    double squares = 0;
-    for (uint32_t row = 0; row < size; ++row) {
-      const double value = rotation[size_t{row} * stride + c];
-      squares = squares + value * value;
-    }
-    longest = longest < squares ? squares : longest;
-  }
+// Of a run's sums: pairs of integers meet all banks.
+BITFED_HOST_DEVICE uint32_t inner_step(uint32_t size) {
+  return plane_rows(size) + 8;
+}
+
+BITFED_HOST_DEVICE size_t run_left_bytes(const FilterMatrix& shape) {
+  return left_bytes(shape) + 2 * weights_bytes(shape) + halfway_bytes(shape) + signs_bytes(shape) +
+         size_t{shape.columns} * inner_step(shape.columns) * sizeof(int);
+}
+BITFED_HOST_DEVICE size_t run_right_bytes(const FilterMatrix& shape) {
+  return right_bytes(shape) + 2 * halfway_bytes(shape) + plane_bytes(shape.rows, shape.columns) +
+         signs_bytes(shape) + size_t{shape.rows} * inner_step(shape.rows) * sizeof(int);
+}
+BITFED_HOST_DEVICE size_t run_bytes(const FilterMatrix& shape) {
+  const size_t left = run_left_bytes(shape);
+  const size_t right = run_right_bytes(shape);
+  return left > right ? left : right;
+}
+
+BITFED_FORMULA int8_t* run_memory(const Search& s, uint32_t client) {
+  BITFED_SHARED(int8_t, shared);
+  return s.scratch == nullptr ? shared
+                              : s.scratch + (client * size_t{s.runs()} + blockIdx.x) * s.scratch_step;
+}
+
+// inner += a * b' of a square matrix.
+BITFED_FORMULA void add_inner(const Planes& a, const Planes& b, uint32_t size, uint32_t depth, bool in_shared,
+                              int* inner) {
+  multiply_planes(a, size, b, size, depth, in_shared,
+                  [&](uint32_t row, uint32_t column, int first, int second) {
+                    if (row >= size || column >= size) return;
+                    int* to = inner + row * inner_step(size) + column;
+                    to[0] += first;
+                    to[1] += second;
+                  });
+}
+
+// The sum of a run, as its share of `partial`.
+BITFED_FORMULA void put_inner(const Search& s, uint32_t client, const int* inner, uint32_t size,
+                              float factor) {
   __syncthreads();
-  shared[threadIdx.x] = longest;
-  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half && shared[threadIdx.x] < shared[threadIdx.x + half])
-      shared[threadIdx.x] = shared[threadIdx.x + half];
-  }
-  __syncthreads();
-  const float factor = factor_to(kOfRotation, static_cast<float>(sqrt(shared[0])));
-  __syncthreads();
-  return factor;
-}
-
-// A run's memory, as integers with rows and columns rounded up to four: what the products read is
-// [depth][row] and [depth][column], so that a thread takes four at a time.
-struct RunMemory {
-  uint32_t rows, columns;
-  double* chains;
-  int* rotation;
-  int* filter;
-  int* product;
-  int* inner;
-};
-
-BITFED_HOST_DEVICE uint32_t up_to_four(uint32_t n) {
-  return (n + 3) / 4 * 4;
-}
-
-BITFED_HOST_DEVICE size_t run_ints(const FilterMatrix& shape) {
-  const size_t rows = up_to_four(shape.rows);
-  const size_t columns = up_to_four(shape.columns);
-  return 2 * rows * rows + 2 * rows * columns;
-}
-
-BITFED_FORMULA RunMemory run_memory(const Search& s, uint32_t client) {
-  BITFED_SHARED(double, shared);
-  RunMemory m;
-  m.rows = up_to_four(s.layer.shape.rows);
-  m.columns = up_to_four(s.layer.shape.columns);
-  m.chains = shared;
-  m.rotation =
-      s.scratch == nullptr
-          ? reinterpret_cast<int*>(shared) + kChainBytes / sizeof(int)
-          : reinterpret_cast<int*>(s.scratch + (client * size_t{s.runs()} + blockIdx.x) * s.scratch_step);
-  m.filter = m.rotation + m.rows * m.rows;
-  m.product = m.filter + m.rows * m.columns;
-  m.inner = m.product + m.rows * m.columns;
-  return m;
-}
-
-struct FourInts {
-  int v[4];
-};
-
-BITFED_FORMULA FourInts four_ints(const int* p) {
-  const uint4 four = *reinterpret_cast<const uint4*>(p);
-  return {{static_cast<int>(four.x), static_cast<int>(four.y), static_cast<int>(four.z),
-           static_cast<int>(four.w)}};
-}
-
-// put(row, column, sums of 4 x 4) of a' b: a is [depth][rows], b [depth][columns], as change(b's four) has
-// it.
-template <typename Change, typename Put>
-BITFED_FORMULA void multiply_whole(const int* a, uint32_t rows, const int* b, uint32_t columns,
-                                   uint32_t depth, Change change, Put put) {
-  const uint32_t across_tiles = columns / 4;
-  for (uint32_t tile = threadIdx.x; tile < rows / 4 * across_tiles; tile += blockDim.x) {
-    const uint32_t row = tile / across_tiles * 4;
-    const uint32_t column = tile % across_tiles * 4;
-    int sums[4][4] = {};
-#pragma unroll 4
-    for (uint32_t k = 0; k < depth; ++k) {
-      const FourInts left = four_ints(a + k * rows + row);
-      const FourInts right = change(four_ints(b + k * columns + column));
-#pragma unroll
-      for (unsigned i = 0; i < 4; ++i) {
-#pragma unroll
-        for (unsigned j = 0; j < 4; ++j) sums[i][j] += left.v[i] * right.v[j];
-      }
-    }
-    put(row, column, sums);
-  }
-}
-
-BITFED_FORMULA FourInts unchanged(FourInts x) {
-  return x;
-}
-BITFED_FORMULA FourInts signs_of(FourInts x) {
-  for (int& v : x.v) v = v < 0 ? -1 : 1;
-  return x;
-}
-
-// A rotation in fixed point, [row][column] as it is.
-BITFED_FORMULA void take_rotation(const float* rotation, uint32_t size, uint32_t stride, uint32_t step,
-                                  float factor, int* to) {
-  for (uint32_t i = threadIdx.x; i < size * step; i += blockDim.x) {
-    const uint32_t column = i % step;
-    to[i] = column < size ? to_short(rotation[size_t{i / step} * stride + column] * factor) : 0;
-  }
+  const uint32_t rows = s.layer.shape.rows;
+  float* to = s.partial + (client * size_t{s.runs()} + blockIdx.x) * rows * rows;
+  for (uint32_t i = threadIdx.x; i < size * size; i += blockDim.x)
+    to[i] = static_cast<float>(inner[i / size * inner_step(size) + i % size]) * (1 / factor);
 }
 
 // halfway = R1' W of a run's filters; and, with `sums`, the sum of (R1' W)' B.
-__global__ void __launch_bounds__(kThreads) run_left(SearchPlan plan, uint64_t mask, bool sums) {
+__global__ void __launch_bounds__(kThreads, 2) run_left(SearchPlan plan, uint64_t mask, bool sums) {
   const Search& s = plan.searches[blockIdx.y];
   const Rotated& r = s.layer;
   const uint32_t client = blockIdx.z;
   if (!is_masked(mask, client) || blockIdx.x >= s.runs()) return;
   const FilterMatrix shape = r.shape;
-  const RunMemory m = run_memory(s, client);
-  const float* r1 = r.r1.at(client);
-  take_rotation(r1, shape.rows, r.r1_stride, m.rows,
-                factor_of_rotation(r1, shape.rows, r.r1_stride, m.chains), m.rotation);
-  for (uint32_t i = threadIdx.x; i < m.columns * m.columns; i += blockDim.x) m.inner[i] = 0;
+  const bool in_shared = s.scratch == nullptr;
+  int8_t* memory = run_memory(s, client);
+  const Planes left = planes_at(memory, shape.rows, shape.rows);
+  memory += left_bytes(shape);
+  const Planes weights = planes_at(memory, shape.columns, shape.rows);
+  memory += weights_bytes(shape);
+  const Planes halfway = planes_at(memory, shape.rows, shape.columns);
+  memory += halfway_bytes(shape);
+  const Planes transposed = planes_at(memory, shape.columns, shape.rows);  // R1' W
+  memory += weights_bytes(shape);
+  const Planes signs{memory, nullptr, plane_step(shape.rows)};
+  memory += signs_bytes(shape);
+  auto* inner = reinterpret_cast<int*>(memory);
+  copy_planes(rotations_of(r, client, false) + right_bytes(shape), left_bytes(shape), left.high);
+  for (uint32_t i = threadIdx.x; i < shape.columns * inner_step(shape.columns); i += blockDim.x) inner[i] = 0;
   const float factor = halfway_factor(s, client);
   const uint32_t first = blockIdx.x * s.run;
   const uint32_t last = first + s.run < r.filters ? first + s.run : r.filters;
-  const auto load = [&](const auto* from) {
-    __syncthreads();
-    for (uint32_t i = threadIdx.x; i < shape.rows * m.columns; i += blockDim.x) {
-      const uint32_t column = i % m.columns;
-      m.filter[i] = column < shape.columns ? from[i / m.columns * shape.stride + column] : 0;
-    }
-    __syncthreads();
-  };
   for (uint32_t f = first; f < last; ++f) {
-    const size_t at = filter_at(r, client, f);
-    load(s.weights + at);
-    const float own = factor / (s.weight_factors[client * size_t{r.filters} + f] * kOfRotation);
-    multiply_whole(m.rotation, m.rows, m.filter, m.columns, shape.rows, unchanged,
-                   [&](uint32_t row, uint32_t column, const int(&of)[4][4]) {
-                     for (unsigned i = 0; i < 4 && row + i < shape.rows; ++i) {
-                       for (unsigned j = 0; j < 4; ++j) {
-                         const int value = to_short(static_cast<float>(of[i][j]) * own);
-                         m.product[(row + i) * m.columns + column + j] = value;
-                         if (column + j < shape.columns)
-                           s.halfway[at + (row + i) * shape.stride + column + j] =
-                               static_cast<int16_t>(value);
-                       }
-                     }
-                   });
-    if (!sums) continue;
-    load(s.signs + at);
-    multiply_whole(m.product, m.columns, m.filter, m.columns, shape.rows, unchanged,
-                   [&](uint32_t row, uint32_t column, const int(&of)[4][4]) {
-                     for (unsigned i = 0; i < 4; ++i) {
-                       for (unsigned j = 0; j < 4; ++j)
-                         m.inner[(row + i) * m.columns + column + j] += of[i][j];
-                     }
-                   });
+    const size_t at = index_of(s, client, f);
+    __syncthreads();
+    copy_planes(s.weights + at * weights_bytes(shape), weights_bytes(shape), weights.high);
+    if (sums) copy_planes(s.signs + at * signs_bytes(shape), signs_bytes(shape), signs.high);
+    __syncthreads();
+    const float own = factor / (s.weight_factors[at] * kOfRotation);
+    multiply_planes(left, shape.rows, weights, shape.columns, shape.rows, in_shared,
+                    [&](uint32_t row, uint32_t column, int one, int two) {
+                      if (row >= shape.rows || column >= shape.columns) return;
+                      const int of_one = to_short(static_cast<float>(one) * own);
+                      const int of_two =
+                          column + 1 < shape.columns ? to_short(static_cast<float>(two) * own) : 0;
+                      put_whole_pair(halfway, row * halfway.step + column, of_one, of_two);
+                      if (!sums) return;
+                      put_whole(transposed, column * transposed.step + row, of_one);
+                      if (column + 1 < shape.columns)
+                        put_whole(transposed, (column + 1) * transposed.step + row, of_two);
+                    });
+    __syncthreads();
+    copy_planes(halfway.high, halfway_bytes(shape), s.halfway + at * halfway_bytes(shape));
+    if (sums) add_inner(transposed, signs, shape.columns, shape.rows, in_shared, inner);
   }
-  if (!sums) return;
-  __syncthreads();
-  float* to = s.partial + (client * size_t{s.runs()} + blockIdx.x) * shape.rows * shape.rows;
-  for (uint32_t i = threadIdx.x; i < shape.columns * shape.columns; i += blockDim.x)
-    to[i] = static_cast<float>(m.inner[i / shape.columns * m.columns + i % shape.columns]) * (1 / factor);
+  if (sums) put_inner(s, client, inner, shape.columns, factor);
 }
 
 // rotated = R1' W R2 of a run's filters, their signs B, and the sum of rotated B'.
-__global__ void __launch_bounds__(kThreads) run_right(SearchPlan plan, uint64_t mask) {
+__global__ void __launch_bounds__(kThreads, 2) run_right(SearchPlan plan, uint64_t mask) {
   const Search& s = plan.searches[blockIdx.y];
   const Rotated& r = s.layer;
   const uint32_t client = blockIdx.z;
   if (!is_masked(mask, client) || blockIdx.x >= s.runs()) return;
   const FilterMatrix shape = r.shape;
-  const RunMemory m = run_memory(s, client);
-  const float* r2 = r.r2.at(client);
-  take_rotation(r2, shape.columns, shape.stride, m.columns,
-                factor_of_rotation(r2, shape.columns, shape.stride, m.chains), m.rotation);
-  for (uint32_t i = threadIdx.x; i < m.rows * m.rows; i += blockDim.x) m.inner[i] = 0;
+  const bool in_shared = s.scratch == nullptr;
+  int8_t* memory = run_memory(s, client);
+  const Planes right = planes_at(memory, shape.columns, shape.columns);
+  memory += right_bytes(shape);
+  const Planes halfway = planes_at(memory, shape.rows, shape.columns);
+  memory += halfway_bytes(shape);
+  const Planes rotated = planes_at(memory, shape.rows, shape.columns);
+  memory += halfway_bytes(shape);
+  const Planes signs{memory, nullptr, plane_step(shape.columns)};
+  int8_t* transposed = memory + plane_bytes(shape.rows, shape.columns);  // the signs
+  const uint32_t transposed_step = plane_step(shape.rows);
+  auto* inner = reinterpret_cast<int*>(transposed + signs_bytes(shape));
+  copy_planes(rotations_of(r, client, false), right_bytes(shape), right.high);
+  for (uint32_t i = threadIdx.x; i < shape.rows * inner_step(shape.rows); i += blockDim.x) inner[i] = 0;
+  auto* words = reinterpret_cast<unsigned*>(signs.high);
+  const size_t all = (plane_bytes(shape.rows, shape.columns) + signs_bytes(shape)) / sizeof(unsigned);
+  for (size_t i = threadIdx.x; i < all; i += blockDim.x) words[i] = 0;
   const float factor = rotated_factor(s, client);
   const float own = factor / (halfway_factor(s, client) * kOfRotation);
   const uint32_t first = blockIdx.x * s.run;
   const uint32_t last = first + s.run < r.filters ? first + s.run : r.filters;
   for (uint32_t f = first; f < last; ++f) {
-    const size_t at = filter_at(r, client, f);
+    const size_t at = index_of(s, client, f);
     __syncthreads();
-    // Transposed: [column][row].
-    for (uint32_t i = threadIdx.x; i < m.rows * shape.columns; i += blockDim.x) {
-      const uint32_t row = i / shape.columns;
-      const uint32_t column = i % shape.columns;
-      m.filter[column * m.rows + row] = row < shape.rows ? s.halfway[at + row * shape.stride + column] : 0;
-    }
+    copy_planes(s.halfway + at * halfway_bytes(shape), halfway_bytes(shape), halfway.high);
     __syncthreads();
-    multiply_whole(m.filter, m.rows, m.rotation, m.columns, shape.columns, unchanged,
-                   [&](uint32_t row, uint32_t column, const int(&of)[4][4]) {
-                     for (unsigned i = 0; i < 4; ++i) {
-                       for (unsigned j = 0; j < 4; ++j) {
-                         const int value = to_short(static_cast<float>(of[i][j]) * own);
-                         m.product[(column + j) * m.rows + row + i] = value;
-                         if (row + i < shape.rows && column + j < shape.columns)
-                           s.signs[at + (row + i) * shape.stride + column + j] =
-                               static_cast<int8_t>(value < 0 ? -1 : 1);
-                       }
-                     }
-                   });
+    multiply_planes(halfway, shape.rows, right, shape.columns, shape.columns, in_shared,
+                    [&](uint32_t row, uint32_t column, int one, int two) {
+                      if (row >= shape.rows || column >= shape.columns) return;
+                      const bool pair = column + 1 < shape.columns;
+                      const int of_one = to_short(static_cast<float>(one) * own);
+                      const int of_two = pair ? to_short(static_cast<float>(two) * own) : 0;
+                      put_whole_pair(rotated, row * rotated.step + column, of_one, of_two);
+                      const int sign_of_one = of_one < 0 ? -1 : 1;
+                      const int sign_of_two = pair ? (of_two < 0 ? -1 : 1) : 0;
+                      put_byte_pair(signs.high + row * signs.step + column,
+                                    static_cast<unsigned>(sign_of_one), static_cast<unsigned>(sign_of_two));
+                      transposed[column * transposed_step + row] = static_cast<int8_t>(sign_of_one);
+                      if (pair)
+                        transposed[(column + 1) * transposed_step + row] = static_cast<int8_t>(sign_of_two);
+                    });
     __syncthreads();
-    multiply_whole(m.product, m.rows, m.product, m.rows, shape.columns, signs_of,
-                   [&](uint32_t row, uint32_t column, const int(&of)[4][4]) {
-                     for (unsigned i = 0; i < 4; ++i) {
-                       for (unsigned j = 0; j < 4; ++j) m.inner[(row + i) * m.rows + column + j] += of[i][j];
-                     }
-                   });
+    copy_planes(transposed, signs_bytes(shape), s.signs + at * signs_bytes(shape));
+    add_inner(rotated, signs, shape.rows, shape.columns, in_shared, inner);
   }
-  __syncthreads();
-  float* to = s.partial + (client * size_t{s.runs()} + blockIdx.x) * shape.rows * shape.rows;
-  for (uint32_t i = threadIdx.x; i < shape.rows * shape.rows; i += blockDim.x)
-    to[i] = static_cast<float>(m.inner[i / shape.rows * m.rows + i % shape.rows]) * (1 / factor);
+  put_inner(s, client, inner, shape.rows, factor);
+}
+
+// The sums of the runs in sequence, in the place of the first one's.
+__global__ void __launch_bounds__(kThreads) add_runs(SearchPlan plan, uint64_t mask, bool of_rows) {
+  const Search& s = plan.searches[blockIdx.y];
+  const uint32_t client = blockIdx.z;
+  if (!is_masked(mask, client)) return;
+  const size_t step = size_t{s.layer.shape.rows} * s.layer.shape.rows;
+  const uint32_t size = of_rows ? s.layer.shape.rows : s.layer.shape.columns;
+  float* partial = s.partial + client * size_t{s.runs()} * step;
+  for (uint32_t i = blockIdx.x * kThreads + threadIdx.x; i < size * size; i += gridDim.x * kThreads) {
+    float sum = partial[i];
+#pragma unroll 16
+    for (uint32_t run = 1; run < s.runs(); ++run) sum = sum + partial[run * step + i];
+    partial[i] = sum;
+  }
 }
 
 // Square matrices of one block, with rows `stride` apart.
@@ -370,9 +326,10 @@ template <typename Number, typename Combine>
 BITFED_FORMULA Number reduce(Number value, Number* shared, Combine combine) {
   __syncthreads();
   shared[threadIdx.x] = value;
-  for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
+  for (unsigned half = 256; half > 0; half /= 2) {
     __syncthreads();
-    if (threadIdx.x < half) shared[threadIdx.x] = combine(shared[threadIdx.x], shared[threadIdx.x + half]);
+    if (threadIdx.x < half && threadIdx.x + half < blockDim.x)
+      shared[threadIdx.x] = combine(shared[threadIdx.x], shared[threadIdx.x + half]);
   }
   __syncthreads();
   const Number result = shared[0];
@@ -447,16 +404,21 @@ BITFED_FORMULA float* polar_factor(const Square& m, float* x, float* gram, float
   return x;
 }
 
+BITFED_FORMULA float* polar_memory(const Search& s, uint32_t client, double* shared) {
+  return s.scratch == nullptr
+             ? reinterpret_cast<float*>(shared) + kChainBytes / sizeof(float)
+             : reinterpret_cast<float*>(s.scratch + client * size_t{s.runs()} * s.scratch_step);
+}
+
 // A new R1 or R2 from the sums of the runs.
-__global__ void __launch_bounds__(kThreads) take_polar(SearchPlan plan, uint64_t mask, bool of_rows) {
+__global__ void __launch_bounds__(kPolarThreads) take_polar(SearchPlan plan, uint64_t mask, bool of_rows) {
   BITFED_SHARED(double, shared);
   const Search& s = plan.searches[blockIdx.y];
   const Rotated& r = s.layer;
   const uint32_t client = blockIdx.z;
   if (!is_masked(mask, client)) return;
   const Square m = of_rows ? Square{r.shape.rows, r.r1_stride} : Square{r.shape.columns, r.shape.stride};
-  float* x = s.scratch == nullptr ? reinterpret_cast<float*>(shared) + kChainBytes / sizeof(float)
-                                  : s.scratch + client * size_t{s.runs()} * s.scratch_step;
+  float* x = polar_memory(s, client, shared);
   float* gram = x + m.floats();
   float* next = gram + m.floats();
   const size_t step = size_t{r.shape.rows} * r.shape.rows;
@@ -464,13 +426,7 @@ __global__ void __launch_bounds__(kThreads) take_polar(SearchPlan plan, uint64_t
   for (uint32_t i = threadIdx.x; i < m.floats(); i += blockDim.x) {
     const uint32_t row = i / m.stride;
     const uint32_t column = i % m.stride;
-    float sum = 0;
-    if (column < m.size) {
-      sum = partial[row * m.size + column];
-#pragma unroll 8
-      for (uint32_t run = 1; run < s.runs(); ++run) sum = sum + partial[run * step + row * m.size + column];
-    }
-    (of_rows ? gram : x)[i] = sum;
+    (of_rows ? gram : x)[i] = column < m.size ? partial[row * m.size + column] : 0.0f;
   }
   float* rotation = of_rows ? r.r1.at(client) : r.r2.at(client);
   if (of_rows) {
@@ -482,7 +438,7 @@ __global__ void __launch_bounds__(kThreads) take_polar(SearchPlan plan, uint64_t
   for (uint32_t i = threadIdx.x; i < m.floats(); i += blockDim.x) rotation[i] = found[i];
 }
 
-__global__ void __launch_bounds__(kThreads) make_orthogonal(SearchPlan plan, uint64_t mask) {
+__global__ void __launch_bounds__(kPolarThreads) make_orthogonal(SearchPlan plan, uint64_t mask) {
   BITFED_SHARED(double, shared);
   const Search& s = plan.searches[blockIdx.y];
   const Rotated& r = s.layer;
@@ -491,8 +447,7 @@ __global__ void __launch_bounds__(kThreads) make_orthogonal(SearchPlan plan, uin
   for (unsigned of_rows = 0; of_rows < 2; ++of_rows) {
     const Square m =
         of_rows != 0 ? Square{r.shape.rows, r.r1_stride} : Square{r.shape.columns, r.shape.stride};
-    float* x = s.scratch == nullptr ? reinterpret_cast<float*>(shared) + kChainBytes / sizeof(float)
-                                    : s.scratch + client * size_t{s.runs()} * s.scratch_step;
+    float* x = polar_memory(s, client, shared);
     float* rotation = of_rows != 0 ? r.r1.at(client) : r.r2.at(client);
     for (uint32_t i = threadIdx.x; i < m.floats(); i += blockDim.x) x[i] = rotation[i];
     __syncthreads();
@@ -512,8 +467,8 @@ size_t polar_floats(const Rotated& r) {
   return 3 * size_t{r.shape.rows} * r.r1_stride;
 }
 
-bool fits(const Rotated& r) {
-  return kChainBytes + std::max(run_ints(r.shape), polar_floats(r)) * sizeof(float) <= kMaxShared;
+size_t memory_of(const Rotated& r) {
+  return std::max(run_bytes(r.shape), kChainBytes + polar_floats(r) * sizeof(float));
 }
 
 }  // namespace
@@ -523,8 +478,18 @@ Search make_search(const Rotated& layer) {
   s.layer = layer;
   const size_t filter_shorts = (size_t{layer.shape.rows} + 1) / 2 * 2 * layer.shape.stride;
   s.run = static_cast<uint32_t>(std::max<size_t>(1, kRunShorts / filter_shorts));
-  if (!fits(layer)) s.scratch_step = std::max(run_ints(layer.shape), polar_floats(layer));
+  if (memory_of(layer) > kMaxShared) s.scratch_step = memory_of(layer);
   return s;
+}
+
+size_t search_weights_bytes(const Search& s) {
+  return weights_bytes(s.layer.shape);
+}
+size_t search_halfway_bytes(const Search& s) {
+  return halfway_bytes(s.layer.shape);
+}
+size_t search_signs_bytes(const Search& s) {
+  return signs_bytes(s.layer.shape);
 }
 
 SearchPlan plan_search(const std::vector<Search>& searches) {
@@ -534,35 +499,42 @@ SearchPlan plan_search(const std::vector<Search>& searches) {
     plan.max_runs = std::max(plan.max_runs, s.runs());
     plan.max_filters = std::max(plan.max_filters, s.layer.filters);
     if (s.scratch_step > 0) continue;
-    plan.run_shared = std::max(plan.run_shared, run_ints(s.layer.shape) * sizeof(int));
+    plan.filter_shared = std::max(plan.filter_shared, weights_bytes(s.layer.shape));
+    plan.run_shared = std::max(plan.run_shared, run_bytes(s.layer.shape));
     plan.polar_shared = std::max(plan.polar_shared, polar_floats(s.layer) * sizeof(float));
   }
-  plan.run_shared += kChainBytes;
+  plan.filter_shared += kChainBytes;
   plan.polar_shared += kChainBytes;
   return plan;
 }
 
 void make_rotations_orthogonal(const Cohort& cohort, const SearchPlan& plan, uint64_t mask,
                                const Stream& stream) {
-  launch(make_orthogonal, Blocks{1, plan.count, cohort.clients}, kThreads, plan.polar_shared, stream, plan,
-         mask);
+  launch(make_orthogonal, Blocks{1, plan.count, cohort.clients}, kPolarThreads, plan.polar_shared, stream,
+         plan, mask);
 }
 
-void search_rotations(const Cohort& cohort, const SearchPlan& plan, uint32_t iterations, uint64_t mask,
-                      const Stream& stream) {
+void search_rotations(const Cohort& cohort, const SearchPlan& plan, const RotatedPlan& rotated,
+                      uint32_t iterations, uint64_t mask, const Stream& stream) {
   const Blocks runs{plan.max_runs, plan.count, cohort.clients};
-  const Blocks layers{1, plan.count, cohort.clients};
+  const auto improve = [&](bool of_rows) {
+    launch(add_runs, Blocks{16, plan.count, cohort.clients}, kThreads, 0, stream, plan, mask, of_rows);
+    launch(take_polar, Blocks{1, plan.count, cohort.clients}, kPolarThreads, plan.polar_shared, stream, plan,
+           mask, of_rows);
+    take_rotations(cohort, rotated, mask, stream);
+  };
   launch(clear_longest, Blocks{plan.count}, 128, 0, stream, plan, mask);
   launch(standardise_filters, Blocks{plan.max_filters, plan.count, cohort.clients}, kFilterThreads,
          filter_bytes(1), stream, plan, mask);
-  launch(take_filters, Blocks{plan.max_filters, plan.count, cohort.clients}, kThreads, kChainBytes, stream,
-         plan, mask);
+  launch(take_filters, Blocks{plan.max_filters, plan.count, cohort.clients}, kThreads, plan.filter_shared,
+         stream, plan, mask);
+  take_rotations(cohort, rotated, mask, stream);
   launch(run_left, runs, kThreads, plan.run_shared, stream, plan, mask, false);
   for (uint32_t i = 0; i < iterations; ++i) {
     launch(run_right, runs, kThreads, plan.run_shared, stream, plan, mask);
-    launch(take_polar, layers, kThreads, plan.polar_shared, stream, plan, mask, true);
+    improve(true);
     launch(run_left, runs, kThreads, plan.run_shared, stream, plan, mask, true);
-    launch(take_polar, layers, kThreads, plan.polar_shared, stream, plan, mask, false);
+    improve(false);
   }
 }
 

@@ -34,9 +34,9 @@ struct Staged {
 };
 
 // take(place in the tile) for every value of the thread's chain, in sequence, by the first sixteen threads.
-// With y, both arrays are staged, y's kTile behind x's.
-template <typename Take>
-BITFED_FORMULA void for_chain(const float* x, const float* y, size_t count, float* tile, Take take) {
+// With y, both arrays are staged, y's kTile behind x's. see(index, four values of x) by all threads.
+template <typename Take, typename See>
+BITFED_FORMULA void for_chain(const float* x, const float* y, size_t count, float* tile, Take take, See see) {
   Staged of_x;
   Staged of_y;
   of_x.load(x, 0, count);
@@ -45,6 +45,11 @@ BITFED_FORMULA void for_chain(const float* x, const float* y, size_t count, floa
     __syncthreads();
     of_x.store(tile);
     if (y != nullptr) of_y.store(tile + kTile);
+#pragma unroll
+    for (unsigned i = 0; i < kOwn; ++i) {
+      const size_t at = first + 4 * (threadIdx.x + i * kThreads);
+      if (at < count) see(at, of_x.values[i]);
+    }
     __syncthreads();
     if (first + kTile < count) {
       of_x.load(x, first + kTile, count);
@@ -58,18 +63,31 @@ BITFED_FORMULA void for_chain(const float* x, const float* y, size_t count, floa
   __syncthreads();
 }
 
-BITFED_FORMULA float deviation_of(const float* x, size_t count, float mean, float* tile, float* shared) {
+BITFED_FORMULA void see_nothing(size_t /*at*/, float4 /*four*/) {}
+
+// Of an image, whose signs are written on the way.
+BITFED_FORMULA float deviation_of(const float* x, size_t count, float mean, float* tile, float* shared,
+                                  int8_t* signs) {
   float sum = 0;
-  for_chain(x, nullptr, count, tile, [&](unsigned i) {
-    const float difference = (tile[i] - mean) * 1.0f;
-    sum = __fmaf_rn(difference, difference, sum);
-  });
+  const auto sign = [&](float value, unsigned place) {
+    return (value >= mean ? 0x01u : 0xffu) << (8 * place);
+  };
+  for_chain(
+      x, nullptr, count, tile,
+      [&](unsigned i) {
+        const float difference = (tile[i] - mean) * 1.0f;
+        sum = __fmaf_rn(difference, difference, sum);
+      },
+      [&](size_t at, float4 four) {
+        *reinterpret_cast<unsigned*>(signs + at) =
+            sign(four.x, 0) | sign(four.y, 1) | sign(four.z, 2) | sign(four.w, 3);
+      });
   return sqrtf(sum_of_chains(sum, shared) / static_cast<float>(count));
 }
 
-__global__ void signs_of(Cohort cohort, Signs s) {
-  const uint32_t client = blockIdx.y;
-  const uint32_t image = blockIdx.x;
+__global__ void __launch_bounds__(kThreads) signs_of(Cohort cohort, Signs s) {
+  const uint32_t client = last_block_first_y();
+  const uint32_t image = last_block_first_x();
   const uint32_t images = s.running ? cohort.images[client] : 1;
   if (image >= cohort.images[client]) return;
   BITFED_SHARED(double, doubles);
@@ -79,22 +97,39 @@ __global__ void signs_of(Cohort cohort, Signs s) {
   const size_t base = (client * size_t{cohort.batch} + image) * floats_of_image;
   const size_t count = images * floats_of_image;
   const float* x = s.x + base;
-  double sum = 0;
-  for_chain(x, nullptr, count, tile, [&](unsigned i) { sum = sum + static_cast<double>(tile[i]); });
-  const float mean = static_cast<float>(sum_of_chains(sum, doubles) / static_cast<double>(count));
+  float* to = s.means + (client * size_t{cohort.batch} + image) * 4;
+  float mean = 0;
+  bool settled = false;
+  if (s.sums != nullptr) {
+    const size_t blocks = floats_of_image / kBlockValues;
+    const double* own = s.sums + 2 * blocks * (client * size_t{cohort.batch} + image);
+    double sum = 0;
+    double magnitudes = 0;
+    for (size_t i = 0; i < blocks; ++i) {
+      sum = sum + own[2 * i];
+      magnitudes = magnitudes + own[2 * i + 1];
+    }
+    settled = settle_mean(sum, magnitudes, count, count, &mean);
+  }
+  if (!settled) {
+    double sum = 0;
+    for_chain(
+        x, nullptr, count, tile, [&](unsigned i) { sum = sum + static_cast<double>(tile[i]); }, see_nothing);
+    mean = static_cast<float>(sum_of_chains(sum, doubles) / static_cast<double>(count));
+  }
   float deviation = 0;
   if (!s.running) {
-    deviation = deviation_of(x, count, mean, tile, floats);
+    deviation = deviation_of(x, count, mean, tile, floats, s.signs + base);
   } else {
     double squares = 0;
     for (uint32_t i = 0; i < images; ++i) {
-      const double own = deviation_of(x + i * floats_of_image, floats_of_image, mean, tile, floats);
+      const size_t first = i * floats_of_image;
+      const double own = deviation_of(x + first, floats_of_image, mean, tile, floats, s.signs + base + first);
       squares = squares + own * own;
     }
     deviation = static_cast<float>(sqrt(squares / static_cast<double>(images)));
   }
   if (threadIdx.x == 0) {
-    float* to = s.means + (client * size_t{cohort.batch} + image) * 4;
     to[0] = mean;
     to[1] = 1 / (deviation + kTiny);
     if (s.running) {
@@ -102,20 +137,12 @@ __global__ void signs_of(Cohort cohort, Signs s) {
       running = (1 - kMomentum) * running + kMomentum * mean;
     }
   }
-  for (size_t at = 4 * threadIdx.x; at < count; at += 4 * kThreads) {
-    const float4 four = *reinterpret_cast<const float4*>(x + at);
-    const auto sign = [&](float value, unsigned place) {
-      return (value >= mean ? 0x01u : 0xffu) << (8 * place);
-    };
-    *reinterpret_cast<unsigned*>(s.signs + base + at) =
-        sign(four.x, 0) | sign(four.y, 1) | sign(four.z, 2) | sign(four.w, 3);
-  }
 }
 
-__global__ void signs_back(Cohort cohort, Signs s, const float* gradients, const float* other,
-                           float* x_gradients) {
-  const uint32_t client = blockIdx.y;
-  const uint32_t image = blockIdx.x;
+__global__ void __launch_bounds__(kThreads)
+    signs_back(Cohort cohort, Signs s, const float* gradients, const float* other, float* x_gradients) {
+  const uint32_t client = last_block_first_y();
+  const uint32_t image = last_block_first_x();
   const uint32_t images = s.running ? cohort.images[client] : 1;
   if (image >= cohort.images[client]) return;
   BITFED_SHARED(float, floats);
@@ -130,12 +157,15 @@ __global__ void signs_back(Cohort cohort, Signs s, const float* gradients, const
   const Slope slope(Surrogate{1, 1});
   float sum = 0;
   float along = 0;
-  for_chain(x, gradient, count, tile, [&](unsigned i) {
-    const float normal = (tile[i] - mean) * inverse;
-    const float passed = tile[kTile + i] * slope.at(all(normal)).v;
-    sum = sum + passed;
-    along = __fmaf_rn(passed, normal, along);
-  });
+  for_chain(
+      x, gradient, count, tile,
+      [&](unsigned i) {
+        const float normal = (tile[i] - mean) * inverse;
+        const float passed = tile[kTile + i] * slope.at(all(normal)).v;
+        sum = sum + passed;
+        along = __fmaf_rn(passed, normal, along);
+      },
+      see_nothing);
   const float mean_sum = sum_of_chains(sum, floats) / static_cast<float>(count);
   const float mean_along = -sum_of_chains(along, floats) / static_cast<float>(count);
   const auto back = [&](float value, float own) {
@@ -143,13 +173,25 @@ __global__ void signs_back(Cohort cohort, Signs s, const float* gradients, const
     const float passed = own * slope.at(all(normal)).v;
     return __fmaf_rn(mean_along, normal, passed - mean_sum) * inverse;
   };
-  for (size_t at = 4 * threadIdx.x; at < count; at += 4 * kThreads) {
+  // The last values first: the cache may still have them.
+  const size_t turns = (count + 4 * kThreads - 1) / (4 * kThreads);
+#pragma unroll 4
+  for (size_t turn = turns; turn-- > 0;) {
+    const size_t at = 4 * (turn * kThreads + threadIdx.x);
+    if (at >= count) continue;
     const float4 v = *reinterpret_cast<const float4*>(x + at);
     const float4 g = *reinterpret_cast<const float4*>(gradient + at);
     float4 result{back(v.x, g.x), back(v.y, g.y), back(v.z, g.z), back(v.w, g.w)};
     if (other != nullptr) {
       const float4 o = *reinterpret_cast<const float4*>(other + base + at);
       result = float4{o.x + result.x, o.y + result.y, o.z + result.z, o.w + result.w};
+    }
+    if (s.clips) {
+      const auto clip = [&](float value, float own) {
+        const float below = value >= s.bounds.max ? 0.0f : own;
+        return s.bounds.min >= value ? 0.0f : below;
+      };
+      result = float4{clip(v.x, result.x), clip(v.y, result.y), clip(v.z, result.z), clip(v.w, result.w)};
     }
     *reinterpret_cast<float4*>(x_gradients + base + at) = result;
   }

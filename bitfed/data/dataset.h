@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "bitfed/data/elements.h"
+
 namespace bitfed {
 
 // Labelled samples in memory: images of bytes, or a table of floats. Exactly one of `pixels` and `values` is
@@ -17,14 +19,14 @@ struct Dataset {
   size_t height = 0;
   size_t width = 0;
   size_t channels = 0;
-  std::vector<uint8_t> pixels;
+  Elements<uint8_t> pixels;
   // Per channel, of pixels scaled to 0..1: networks standardise their inputs by these. Empty where unknown.
   std::vector<float> pixel_mean;
   std::vector<float> pixel_std;
 
   // A table, row-major.
   std::vector<std::string> columns;
-  std::vector<float> values;
+  Elements<float> values;
 
   std::vector<uint16_t> labels;
   std::vector<std::string> class_names;

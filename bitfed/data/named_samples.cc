@@ -91,8 +91,8 @@ void append(NamedSamples* samples, NamedSamples more) {
                       more.people.empty() ? "without" : "with", data.name,
                       more.people.empty() ? "some" : "none");
   }
-  data.pixels.insert(data.pixels.end(), more.data.pixels.begin(), more.data.pixels.end());
-  data.values.insert(data.values.end(), more.data.values.begin(), more.data.values.end());
+  data.pixels.append(more.data.pixels);
+  data.values.append(more.data.values);
   samples->classes.insert(samples->classes.end(), more.classes.begin(), more.classes.end());
   samples->people.insert(samples->people.end(), more.people.begin(), more.people.end());
 }

@@ -1,5 +1,6 @@
 #include "bitfed/data/pixel_statistics.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -7,6 +8,8 @@
 
 namespace bitfed {
 namespace {
+
+constexpr double kMinStandardDeviation = 1e-6;
 
 std::vector<float> read_channels(const Config& data, const char* key, double min, double max,
                                  size_t channels) {
@@ -46,7 +49,19 @@ PixelStatistics measure_pixels(const Dataset& images) {
 void read_pixel_statistics(const Config& data, Dataset* images) {
   if (!data.has("pixel_mean") && !data.has("pixel_std")) return;
   images->pixel_mean = read_channels(data, "pixel_mean", 0, 1, images->channels);
-  images->pixel_std = read_channels(data, "pixel_std", 1e-6, 1000, images->channels);
+  images->pixel_std = read_channels(data, "pixel_std", kMinStandardDeviation, 1000, images->channels);
+}
+
+void add_pixel_statistics(const Config& data, DataSplit* split) {
+  if (split->train.is_table() || split->train.size() == 0) return;
+  const PixelStatistics measured = measure_pixels(split->train);
+  for (Dataset* part : {&split->train, &split->test}) {
+    part->pixel_mean.assign(measured.mean.begin(), measured.mean.end());
+    part->pixel_std.assign(measured.standard_deviation.begin(), measured.standard_deviation.end());
+    for (float& deviation : part->pixel_std)
+      deviation = std::max(deviation, static_cast<float>(kMinStandardDeviation));
+    read_pixel_statistics(data, part);
+  }
 }
 
 }  // namespace bitfed

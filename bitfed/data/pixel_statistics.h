@@ -20,4 +20,7 @@ PixelStatistics measure_pixels(const Dataset& images);
 // pixel_std, one value per channel.
 void read_pixel_statistics(const Config& data, Dataset* images);
 
+// Both parts get the recipe's statistics, or those of the training images. A table has none.
+void add_pixel_statistics(const Config& data, DataSplit* split);
+
 }  // namespace bitfed

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <charconv>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "bitfed/base/error.h"
 #include "bitfed/model/state.h"
@@ -101,11 +103,14 @@ void ClientStates::move_to(uint32_t client, const Place& place) {
 }
 
 Bytes ClientStates::of(uint32_t client) const {
+  Place place;
   {
     const std::lock_guard lock(mutex_);
-    if (const auto state = unsaved_.find(client); state != unsaved_.end()) return state->second;
+    for (const auto* states : {&unsaved_, &being_saved_}) {
+      if (const auto state = states->find(client); state != states->end()) return state->second;
+    }
+    place = saved_[client];
   }
-  const Place& place = saved_[client];
   return place.size == 0 ? Bytes() : read_part(file(place.round), place.offset, place.size);
 }
 
@@ -129,6 +134,7 @@ std::optional<ClientStates::Judged> ClientStates::judged(uint32_t client) const 
 }
 
 std::vector<uint32_t> ClientStates::save(uint32_t round) {
+  assert(being_saved_.empty());
   if (unsaved_.empty()) return needed_rounds();
   // Files of an earlier process that came to no checkpoint.
   if (files_.empty()) {
@@ -139,30 +145,42 @@ std::vector<uint32_t> ClientStates::save(uint32_t round) {
     std::error_code code;
     return entry.second == 0 && (fs::remove(file(entry.first), code), true);
   });
+  const std::lock_guard lock(mutex_);
+  being_saved_ = std::exchange(unsaved_, {});
+  being_saved_round_ = round;
+  for (const auto& [client, kept] : being_saved_) move_to(client, {round, 0, kept.size()});
+  return needed_rounds();
+}
+
+// Nothing but this function and save() changes being_saved_: it is read without the lock.
+void ClientStates::write_saved() {
+  if (being_saved_.empty()) return;
   std::vector<uint32_t> clients;
   std::vector<uint64_t> sizes;
-  for (const auto& [client, kept] : unsaved_) {
+  for (const auto& [client, kept] : being_saved_) {
     clients.push_back(client);
     sizes.push_back(kept.size());
   }
   // Of many clients they are large: made in place, not copied.
   Tensor states{kStates, Dtype::kU8, {std::reduce(sizes.begin(), sizes.end())}, {}};
   states.bytes.reserve(states.shape.front());
-  for (const auto& [client, kept] : unsaved_)
+  for (const auto& [client, kept] : being_saved_)
     states.bytes.insert(states.bytes.end(), kept.begin(), kept.end());
   create_folders(folder_);
   State state;
   state.add("clients", {clients.size()}, clients);
   state.add("sizes", {sizes.size()}, sizes);
   state.add(std::move(states));
-  write_state(file(round), state);
-  uint64_t offset = begin_of_states(state, fs::file_size(file(round)));
+  const fs::path path = file(being_saved_round_);
+  write_state(path, state);
+  uint64_t offset = begin_of_states(state, fs::file_size(path));
+  std::map<uint32_t, Bytes> written;  // freed without the lock
+  const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < clients.size(); ++i) {
-    move_to(clients[i], {round, offset, sizes[i]});
+    saved_[clients[i]].offset = offset;
     offset += sizes[i];
   }
-  unsaved_.clear();
-  return needed_rounds();
+  written = std::exchange(being_saved_, {});
 }
 
 void ClientStates::restore(uint32_t round, const std::vector<uint32_t>& needed) {

@@ -13,7 +13,7 @@ namespace bitfed {
 
 // What clients that live in this process keep between rounds, each for itself (a device has a file of its own
 // for it). Saved as one file per checkpoint, which holds only the clients that took part since the last one;
-// a file is removed once no client's last state is in it. Memory holds the states since the last save alone:
+// a file is removed once no client's last state is in it. Memory holds the states that are not written yet:
 // older ones are read from their file when their client takes part again.
 class ClientStates {
  public:
@@ -37,13 +37,16 @@ class ClientStates {
   // How often the client's state has changed in this process; 0: nothing kept.
   uint32_t version(uint32_t client) const { return versions_[client]; }
 
-  // Returns the rounds of the files that together hold all the states.
+  // Takes the states as of this round for the next write_saved(), which must come before the next save().
+  // Returns the rounds of the files that then together hold all the states.
   std::vector<uint32_t> save(uint32_t round);
+  // Makes what was saved durable. Another thread may call it while threads read and put.
+  void write_saved();
   // Back to what was saved at this round or before it. An input_error where one of the files that the save
   // returned is gone: without it clients would start from what they kept earlier, or from nothing.
   void restore(uint32_t round, const std::vector<uint32_t>& needed);
 
-  size_t in_memory() const { return unsaved_.size(); }  // states; for tests
+  size_t in_memory() const { return unsaved_.size() + being_saved_.size(); }  // states; for tests
 
  private:
   struct Place {
@@ -62,8 +65,10 @@ class ClientStates {
   std::vector<uint32_t> versions_;     // per client
   std::map<uint32_t, size_t> files_;   // by round, the number of clients whose last saved state it holds
   std::map<uint32_t, Bytes> unsaved_;  // by client
+  std::map<uint32_t, Bytes> being_saved_;
+  uint32_t being_saved_round_ = 0;
   std::map<uint32_t, Judged> judged_;  // by client
-  mutable std::mutex mutex_;           // of unsaved_, versions_ and judged_
+  mutable std::mutex mutex_;           // of saved_, unsaved_, being_saved_, versions_ and judged_
 };
 
 }  // namespace bitfed

@@ -100,6 +100,7 @@ void Federation::run() {
     }
     run_round(round);
   }
+  wait_for_ending();
   if (selected_.round == 0) throw failure("no client answered in any of {} rounds", options_.rounds);
   if (options_.select_by_validation) server_.restore(decode(selected_.server, "the selected round"));
   model_ = server_.model();
@@ -211,19 +212,56 @@ void Federation::run_round(uint32_t round) {
     event.received_bytes = load->received_bytes;
   }
   if (is_private) event.epsilon = cost_->epsilon(private_rounds_, options_.privacy->delta);
-  if (is_evaluated(round)) {
-    const Stopwatch evaluation;
-    event.scores = evaluate(round);
-    event.evaluation_seconds = evaluation.seconds();
-    totals_.evaluation_seconds += evaluation.seconds();
-  }
   // Noise that could be drawn again would tell more than was accounted for: a sum whose noise does not come
   // from the seed is durable, and counted, before anybody sees anything of it.
   const bool is_secret = is_private && options_.draws_secretly;
-  if (is_secret || is_last(round) || since_save_.seconds() >= options_.checkpoint_seconds) save(round);
-  events_(event);
+  Ending ending{.event = std::move(event),
+                .evaluates = is_evaluated(round),
+                .saves = is_secret || is_last(round) || since_save_.seconds() >= options_.checkpoint_seconds};
+  if (ending.saves) since_save_ = Stopwatch();
+  if (options_.ends_beside) {
+    end_beside(std::move(ending));
+  } else {
+    totals_.evaluation_seconds += end(&ending);
+  }
+}
+
+// Evaluation, checkpoint, event. Returns the seconds of the evaluation.
+double Federation::end(Ending* ending) {
+  const uint32_t round = ending->event.round;
+  double seconds = 0;
+  if (ending->evaluates) {
+    const Stopwatch evaluation;
+    ending->event.scores = evaluate(round, ending);
+    seconds = evaluation.seconds();
+    ending->event.evaluation_seconds = seconds;
+  }
+  if (ending->saves) {
+    if (!ending->totals) ending->totals = totals_;
+    ending->totals->evaluation_seconds += seconds;
+    save(round, ending);
+  }
+  events_(ending->event);
   // The last round's uploads stay, for other methods to reuse.
   if (round > 1) store_.remove_round(round - 1);
+  return seconds;
+}
+
+// On a thread of its own, with all that the next round changes taken along.
+void Federation::end_beside(Ending ending) {
+  wait_for_ending();
+  if (ending.evaluates) ending.model = server_.model();
+  if (ending.saves || (ending.evaluates && options_.select_by_validation)) ending.server = server_.save();
+  ending.totals = totals_;
+  ending.private_rounds = private_rounds_;
+  if (ending.saves) ending.client_states = transport_.save(ending.event.round);
+  ending_ = std::async(std::launch::async,
+                       [this, own = std::make_shared<Ending>(std::move(ending))] { return end(own.get()); });
+}
+
+// Its error, if it has one, is thrown here.
+void Federation::wait_for_ending() {
+  if (ending_.valid()) totals_.evaluation_seconds += ending_.get();
 }
 
 // Makes the masked sum of the round the sum of its updates. False: it cannot be opened, and the round was
@@ -241,8 +279,10 @@ bool Federation::open_sum(uint32_t round, uint64_t download_bytes) {
   if (opening.asked && round > 0) {
     if (options_.privacy) ++private_rounds_;  // clients may have helped: it counts, though nothing was seen
     // Durable, so that nobody is asked again after a restart.
-    if (is_evaluated(round)) evaluate(round);
-    save(round);
+    wait_for_ending();
+    Ending ending{};
+    if (is_evaluated(round)) evaluate(round, &ending);
+    save(round, &ending);
     lose(round, download_bytes);
   } else {
     begin_again(round, download_bytes);
@@ -252,8 +292,10 @@ bool Federation::open_sum(uint32_t round, uint64_t download_bytes) {
 
 // The model stays as it is.
 void Federation::lose(uint32_t round, uint64_t download_bytes) {
+  wait_for_ending();
   totals_.download_bytes += download_bytes;
-  if (round == options_.rounds && selected_.round > 0) save(round);
+  Ending ending{};
+  if (round == options_.rounds && selected_.round > 0) save(round, &ending);
   RoundFinished event{.round = round, .download_bytes = download_bytes};
   if (options_.privacy && round > 0) event.epsilon = cost_->epsilon(private_rounds_, options_.privacy->delta);
   events_(event);
@@ -286,14 +328,15 @@ bool Federation::is_evaluated(uint32_t round) const {
 }
 
 // Evaluates the round's model, which may become the run's.
-Scores Federation::evaluate(uint32_t round) {
-  Evaluation evaluation = evaluate_(*server_.model());
+Scores Federation::evaluate(uint32_t round, Ending* ending) {
+  if (!ending->model) ending->model = server_.model();
+  Evaluation evaluation = evaluate_(*ending->model);
   const Scores scores = evaluation.scores;
   if (!options_.select_by_validation) {
     selected_ = {round, std::move(evaluation), {}};
   } else if (selected_.round == 0 ||
              scores.validation_accuracy > selected_.evaluation.scores.validation_accuracy) {
-    selected_ = {round, std::move(evaluation), encode(server_.save())};
+    selected_ = {round, std::move(evaluation), encode(ending->server ? *ending->server : server_.save())};
   }
   return scores;
 }
@@ -324,19 +367,32 @@ void Federation::receive(uint32_t round, const ClientResult& result, const Text&
                          .origin = origin});
 }
 
-void Federation::save(uint32_t round) {
-  CheckpointNote note{.round = round,
-                      .totals = totals_,
-                      .selected = {},
-                      .model_round = selected_.round,
-                      .client_states = transport_.save(round)};
+// Before the next checkpoint, and before the run ends.
+void Federation::finish_save() {
+  if (saving_.valid()) saving_.get();
+}
+
+void Federation::save(uint32_t round, Ending* ending) {
+  finish_save();
+  CheckpointNote note{
+      .round = round,
+      .totals = ending->totals ? *ending->totals : totals_,
+      .selected = {},
+      .model_round = selected_.round,
+      .client_states = ending->client_states ? *ending->client_states : transport_.save(round)};
   if (selected_.round > 0) note.selected.evaluation = selected_.evaluation;
-  if (options_.privacy) note.private_rounds = private_rounds_;
-  State state = server_.save();
+  if (options_.privacy) note.private_rounds = ending->private_rounds.value_or(private_rounds_);
+  State state = ending->server ? *std::move(ending->server) : server_.save();
   if (!selected_.server.empty()) state.add(kSelected, {selected_.server.size()}, selected_.server);
   state.metadata["checkpoint"] = write_fields(note).dump();
-  store_.save(round, state);
-  since_save_ = Stopwatch();
+  // What clients keep first: a checkpoint is complete without anything that is written after it.
+  const bool behind = options_.writes_behind && !options_.ends_beside && !is_last(round);
+  saving_ = std::async(behind ? std::launch::async : std::launch::deferred,
+                       [this, round, saved = std::move(state)] {
+                         transport_.write_saved();
+                         store_.save(round, saved);
+                       });
+  if (!behind) finish_save();
 }
 
 // Returns the last finished round; 0 if there is none.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,7 +40,13 @@ struct FederationOptions {
   // Repeating a short round is cheaper than making it durable. The work, in seconds, that a crash may cost,
   // and the training time from which an upload of one of many rounds is stored.
   double checkpoint_seconds = 1;
+  // A checkpoint is written while the next round is run. Only where all that happens after it can be repeated
+  // from the one before.
+  bool writes_behind = false;
   double keep_seconds = 1;
+  // A round is evaluated and saved while the next one trains, on a thread of its own: for devices that leave
+  // the processors idle. `evaluate` and `events` must allow it.
+  bool ends_beside = false;
 };
 
 // Counted over the whole run, interruptions included.
@@ -105,8 +112,23 @@ class Federation {
   std::vector<uint32_t> draw_each(uint32_t round, const std::vector<uint32_t>& present) const;
   using Text = std::function<const std::string&()>;  // made when it is asked for
   void receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin);
-  Scores evaluate(uint32_t round);
-  void save(uint32_t round);
+  // The end of a round: what comes after its new model. What is empty is taken as it is at present.
+  struct Ending {
+    RoundFinished event;
+    bool evaluates = false;
+    bool saves = false;
+    std::unique_ptr<Model> model = {};
+    std::optional<State> server = {};
+    std::optional<FederationTotals> totals = {};
+    std::optional<std::vector<uint32_t>> client_states = {};
+    std::optional<uint64_t> private_rounds = {};
+  };
+  double end(Ending* ending);
+  void end_beside(Ending ending);
+  void wait_for_ending();
+  Scores evaluate(uint32_t round, Ending* ending);
+  void save(uint32_t round, Ending* ending);
+  void finish_save();
   uint32_t restore();
 
   FederationOptions options_;
@@ -124,9 +146,12 @@ class Federation {
   std::vector<uint32_t> answered_;  // the clients of this round, in the order of arrival
   std::unique_ptr<Model> model_;
   Stopwatch since_save_;
+  std::future<void> saving_;         // of the last checkpoint
   std::optional<ReleaseCost> cost_;  // of a private round
   uint64_t private_rounds_ = 0;
   uint64_t max_private_rounds_ = UINT64_MAX;  // that are within max_epsilon
+  // Last, so that it is waited for before anything it uses is gone. Its value: see end().
+  std::future<double> ending_;
 };
 
 // The round after which a checkpoint was saved; 0: that of the preparation.

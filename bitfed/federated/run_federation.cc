@@ -25,8 +25,10 @@ FederationOptions options_of(const Experiment& experiment, const RunHooks& hooks
   options.evaluate_every = experiment.evaluate_every;
   options.privacy = experiment.differential_privacy;
   options.draws_secretly = experiment.served;
+  options.writes_behind = !experiment.served;
   options.checkpoint_seconds = hooks.checkpoint_seconds;
   options.keep_seconds = hooks.checkpoint_seconds;
+  options.ends_beside = hooks.beside != nullptr;
   return options;
 }
 
@@ -77,8 +79,9 @@ RunSummary run_federation(const Experiment& experiment, Transport& transport, Ro
   const auto evaluate = [&](const Model& model) {
     Evaluation evaluation = hooks.evaluate_elsewhere
                                 ? hooks.evaluate_elsewhere(model)
-                                : evaluate_model(model, experiment.evaluation, hooks.pool);
-    evaluation.scores.local_accuracy_mean = own.mean_accuracy();
+                                : evaluate_model(model, experiment.evaluation,
+                                                 hooks.beside != nullptr ? *hooks.beside : hooks.pool);
+    if (hooks.beside == nullptr) evaluation.scores.local_accuracy_mean = own.mean_accuracy();
     return evaluation;
   };
   Federation federation(options_of(experiment, hooks), *server, transport, store, evaluate, hooks.events);

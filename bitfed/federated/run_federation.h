@@ -16,7 +16,10 @@ namespace bitfed {
 
 // What the surrounding program gives a run besides the transport and the store.
 struct RunHooks {
-  ThreadPool& pool;                                                 // for evaluation and the server
+  ThreadPool& pool;  // for evaluation and the server
+  // Threads that evaluate a round while the next one trains; null: the round waits for its evaluation.
+  // Clients must then keep no models of their own.
+  ThreadPool* beside = nullptr;
   std::function<Evaluation(const Model&)> evaluate_elsewhere = {};  // instead of on the pool; empty: there
   EventSink events;
   std::filesystem::path folder;      // where model.safetensors and summary.json are written

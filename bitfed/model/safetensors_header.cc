@@ -5,6 +5,7 @@
 #include <set>
 
 #include "bitfed/base/error.h"
+#include "bitfed/base/utf8.h"
 
 namespace bitfed {
 namespace {
@@ -121,22 +122,6 @@ class Tokens {
     const uint32_t second = four_hex_digits();
     if (second < 0xdc00 || second > 0xdfff) throw syntax_error();
     return 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
-  }
-
-  static void append_utf8(uint32_t point, std::string* text) {
-    const auto add = [&](uint32_t byte) { *text += static_cast<char>(byte); };
-    if (point < 0x80) return add(point);
-    if (point < 0x800) {
-      add(0xc0 | point >> 6);
-    } else if (point < 0x10000) {
-      add(0xe0 | point >> 12);
-      add(0x80 | (point >> 6 & 0x3f));
-    } else {
-      add(0xf0 | point >> 18);
-      add(0x80 | (point >> 12 & 0x3f));
-      add(0x80 | (point >> 6 & 0x3f));
-    }
-    add(0x80 | (point & 0x3f));
   }
 
   // The bytes after the first of a character beyond ASCII; RFC 3629, section 4. The range of the second byte

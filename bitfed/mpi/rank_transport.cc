@@ -61,6 +61,7 @@ class RankTransport : public Transport {
   std::optional<LocalClients> local_clients() const override { return LocalClients{*half_, states_}; }
   std::optional<TransportLoad> load() const override { return load_; }
   std::vector<uint32_t> save(uint32_t round) override { return states_.save(round); }
+  void write_saved() override { states_.write_saved(); }
   void restore(uint32_t round, const std::vector<uint32_t>& needed) override {
     states_.restore(round, needed);
   }

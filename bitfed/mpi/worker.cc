@@ -130,10 +130,10 @@ class Worker {
       if (const auto message = ranks_.poll()) {
         pause.reset();
         if (kind_of(message->bytes) == MessageKind::kEnd) break;
-        handle(message->bytes);
+        guarded([&] { dispatch(message->bytes); });
         continue;
       }
-      send_results();
+      guarded([&] { send_results(); });
       std::unique_lock lock(mutex_);
       if (has_news()) continue;
       wake_.wait_for(lock, pause.next());
@@ -143,9 +143,10 @@ class Worker {
   }
 
  private:
-  void handle(const Bytes& message) {
+  // Errors go to rank 0.
+  void guarded(const std::function<void()>& action) {
     try {
-      dispatch(message);
+      action();
     } catch (...) {
       ranks_.send(0, failed_message(current_failure()));
     }

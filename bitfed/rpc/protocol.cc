@@ -4,28 +4,13 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
+#include "bitfed/base/utf8.h"
 
 namespace bitfed {
 namespace {
 
 bool is_sha256(std::string_view text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-// The bytes of the UTF-8 character that `text` begins with; 0: there is none. Overlong forms, surrogates and
-// values above U+10FFFF are none.
-size_t character_size(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t size = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (size == 0 || size > text.size()) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool bad = (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
-                   (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
-  return bad ? 0 : size;
 }
 
 }  // namespace

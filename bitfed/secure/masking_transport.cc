@@ -11,6 +11,8 @@
 namespace bitfed {
 namespace {
 
+constexpr const char* kFederation = "simulation";
+
 Secret secret_of(uint64_t seed, uint32_t round, uint32_t client) {
   RandomStream random({seed, "secure aggregation", round, client});
   Secret secret;
@@ -32,14 +34,17 @@ class MaskingTransport : public Transport {
   // Everybody sends keys and shares; who drops out does so afterwards.
   void begin_sum(uint32_t round, uint32_t attempt, const std::vector<uint32_t>& clients,
                  const std::string& broadcast_sha256) override {
-    const Digest session = session_of("simulation", round, attempt, broadcast_sha256);
+    const Digest session = session_of(kFederation, round, attempt, broadcast_sha256);
     clients_.clear();
     index_.clear();
     server_ = std::make_unique<SecureServer>(session, clients, min_clients_);
     for (const uint32_t client : clients) {
       index_[client] = clients_.size();
-      clients_.emplace_back(ClientSession{session, secret_of(seed_, round, client), {}, {}, {}}, client,
-                            identity_, min_clients_);
+      const Secret secret = secret_of(seed_, round, client);
+      clients_.emplace_back(
+          ClientSession{session, secret},
+          std::make_shared<Channel>(derive(secret, "channel", {}), kFederation, client, identity_),
+          min_clients_);
     }
     std::vector<Bytes> answers(clients.size());
     pool_.for_each(clients.size(), [&](size_t i) { answers[i] = clients_[i].keys(); });
@@ -80,6 +85,7 @@ class MaskingTransport : public Transport {
   std::optional<LocalClients> local_clients() const override { return inner_->local_clients(); }
   std::optional<TransportLoad> load() const override { return inner_->load(); }
   std::vector<uint32_t> save(uint32_t round) override { return inner_->save(round); }
+  void write_saved() override { inner_->write_saved(); }
   void restore(uint32_t round, const std::vector<uint32_t>& needed) override {
     inner_->restore(round, needed);
   }
@@ -89,7 +95,7 @@ class MaskingTransport : public Transport {
   uint64_t seed_;
   size_t min_clients_;
   ThreadPool& pool_;
-  NoIdentity identity_;
+  std::shared_ptr<const Identity> identity_ = std::make_shared<NoIdentity>();
   std::deque<SecureClient> clients_;  // of the round
   std::map<uint32_t, size_t> index_;  // of a client, in clients_
   std::unique_ptr<SecureServer> server_;

@@ -1,5 +1,8 @@
 #include "bitfed/simulation/experiment.h"
 
+#include <mutex>
+#include <optional>
+
 #include "bitfed/base/byte_io.h"
 #include "bitfed/data/formats/sample_sheet.h"
 #include "bitfed/federated/client_states.h"
@@ -22,7 +25,9 @@ ExperimentResult simulate(const Experiment& experiment, const ExperimentOptions&
   RunFolderWriter folder(out, experiment.recipe, options.existing);
   if (folder.is_finished()) return {out, read_summary(out)};
 
+  std::mutex mutex;
   const EventSink sink = [&](const Event& event) {
+    const std::lock_guard lock(mutex);
     folder.log(event);
     events(event);
   };
@@ -43,7 +48,11 @@ ExperimentResult simulate(const Experiment& experiment, const ExperimentOptions&
   }
 #endif
   FolderStore store(folder.checkpoint());
+  // A device trains: the processors are free for the rest. Other processes are asked by one thread alone.
+  std::optional<ThreadPool> beside;
+  if (client->cohort() > 1 && !options.evaluate_elsewhere) beside.emplace(options.threads);
   const RunHooks hooks{.pool = pool,
+                       .beside = beside ? &*beside : nullptr,
                        .evaluate_elsewhere = options.evaluate_elsewhere,
                        .events = sink,
                        .folder = out,

@@ -1,5 +1,6 @@
 #include "bitfed/simulation/in_process_transport.h"
 
+#include <algorithm>
 #include <mutex>
 #include <span>
 
@@ -30,7 +31,11 @@ class InProcessTransport : public Transport {
     const std::span<const uint32_t> all(clients);
     if (client_.cohort() > 1) {
       work.pool = &pool_;
-      run_clients(work, all, receive);
+      // A group takes as long as its largest client: those of like size train together.
+      std::vector<uint32_t> by_size = clients;
+      std::stable_sort(by_size.begin(), by_size.end(),
+                       [&](uint32_t a, uint32_t b) { return partition_[a].size() > partition_[b].size(); });
+      run_clients(work, by_size, receive);
     } else {
       pool_.for_each(all.size(), [&](size_t i) { run_clients(work, all.subspan(i, 1), receive); });
     }
@@ -38,6 +43,7 @@ class InProcessTransport : public Transport {
 
   std::optional<LocalClients> local_clients() const override { return LocalClients{client_, states_}; }
   std::vector<uint32_t> save(uint32_t round) override { return states_.save(round); }
+  void write_saved() override { states_.write_saved(); }
   void restore(uint32_t round, const std::vector<uint32_t>& needed) override {
     states_.restore(round, needed);
   }

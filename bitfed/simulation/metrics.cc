@@ -26,6 +26,8 @@ const std::vector<Metric>& metrics() {
       {"binarised", "%", 2, false, [](Run run) { return scaled(run.binarized_accuracy, 100); }},
       {"upload", "MB", 3, true, [](Run run) { return scaled(run.upload_bytes_per_client, 1e-6); }},
       {"model", "MB", 3, true, [](Run run) { return scaled(run.model_bytes, 1e-6); }},
+      {"upload-kb", "KB", 2, true, [](Run run) { return scaled(run.upload_bytes_per_client, 1e-3); }},
+      {"model-kb", "KB", 2, true, [](Run run) { return scaled(run.model_bytes, 1e-3); }},
       {"size", "KiB", 2, true, [](Run run) { return scaled(run.model_bytes, 1.0 / 1024); }},
       // As the FedBNN paper counts.
       {"paper-memory", "MB", 4, true, [](Run run) { return scaled(run.model_bytes_paper, 1e-6); }},

@@ -26,6 +26,7 @@ def as_samples(X: Samples) -> np.ndarray:
         raise ValueError(
             f"X: found {X.dtype} {list(X.shape)}, expected uint8 [samples, rows, columns] or "
             "[samples, rows, columns, channels], or numbers [samples, columns]"
+            + (". Pixels from 0 to 1: (255 * X).round().astype('uint8')" if X.ndim in (3, 4) else "")
         )
     X = np.ascontiguousarray(X).view(np.uint8)
     return X[..., np.newaxis] if X.ndim == 3 else X
@@ -75,7 +76,7 @@ def _ranks(values: np.ndarray, names: np.ndarray, dtype: type, what: str) -> np.
     ranks = np.searchsorted(names, values)
     wrong = (ranks >= len(names)) | (names[np.minimum(ranks, len(names) - 1)] != values)
     if wrong.any():
-        raise ValueError(f"{what}: found {values[wrong][0]!r}, expected one of {len(names)} known values")
+        raise ValueError(f"{what}: found {values[wrong].tolist()[0]!r}, expected one of {len(names)} known values")
     return np.ascontiguousarray(ranks, dtype=dtype)
 
 
@@ -100,12 +101,17 @@ def _triple(part: Any) -> tuple[Any, Any, Any]:
 def read_parts(data: Any, classes: Any = None, name: str = "arrays") -> Parts:
     """From (X, y), (X, y, person), (X_train, y_train, X_test, y_test) or {"train": (X, y), "test": (X, y)}, where
     `person` may follow each y. `classes`: all there are, if y does not show each."""
-    if isinstance(data, dict):
+    if isinstance(data, dict) and "train" in data:
         train, test = data["train"], data.get("test")
-    elif len(data) == 4:
+    elif isinstance(data, (tuple, list)) and len(data) == 4:
         train, test = data[:2], data[2:]
     else:
         train, test = data, None
+    for part in (train, test):
+        if part is not None and not (isinstance(part, (tuple, list)) and len(part) in (2, 3)):
+            found = f"{len(part)} values" if isinstance(part, (tuple, list)) else type(part).__name__
+            raise ValueError(f"data: found {found}, expected (X, y), (X, y, person), (X_train, y_train, X_test, y_test) "
+                             'or {"train": (X, y), "test": (X, y)}')
     parts = [_triple(part) for part in (train, test) if part is not None]
     labels = np.concatenate([np.asarray(y) for _, y, _ in parts]) if classes is None else list(classes)
     classes = distinct_classes(labels)

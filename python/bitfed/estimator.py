@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from . import _core
 from .data import as_labels, distinct_classes
 from .models import Model
 from .progress import fit_progress
@@ -85,12 +86,12 @@ class Estimator(ClassifierMixin, BaseEstimator):
     def _prepare(self, X: np.ndarray) -> None: ...
     def _train(self, X: np.ndarray, y: np.ndarray, epochs: int, progress: Any) -> None: ...
 
-    def fit(self, X, y):
+    def fit(self, X: Any, y: Any) -> Self:
         X, y = self._labelled(X, y, reset=True)
         self._start(X, distinct_classes(y))
         return self._learn(X, y, self.epochs)
 
-    def partial_fit(self, X, y, classes=None):
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Continues with one pass over these samples. The first call should name all classes."""
         first = not hasattr(self, "_trainer")
         X, y = self._labelled(X, y, reset=first)
@@ -109,7 +110,10 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         samples = self._read(X)
         kind, arguments = self._make_trainer(samples)
-        self._trainer = kind(*arguments)
+        try:
+            self._trainer = kind(*arguments)
+        except _core.InputError as error:
+            raise type(error)(self._in_own_words(str(error))) from None
         self._trainer_arguments = (kind, arguments)
         self._prepare(samples)
 
@@ -126,6 +130,10 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _takes_bits(self) -> bool:
         return False
+
+    def _in_own_words(self, text: str) -> str:
+        """An error about a recipe as one about the parameter that the recipe was made from."""
+        return text
 
     def _seed(self) -> int:
         if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**64:
@@ -198,12 +206,12 @@ class Estimator(ClassifierMixin, BaseEstimator):
         jobs = getattr(self, "n_jobs", None)
         return 1 if jobs is None else max(0, jobs)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores [sample, class]; of two classes, how much the second one is ahead."""
         scores = self._scores(X)
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         scores = self._scores(X)
         return self.classes_[scores.argmax(axis=1)]
 

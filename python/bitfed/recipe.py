@@ -25,13 +25,18 @@ def is_source(key: str) -> bool:
     return key.startswith("data.") and key.removeprefix("data.") in _SOURCES
 
 
+def _quoted(text: str) -> str:
+    """JSON's escapes are TOML's, but for characters beyond 16 bits and DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return json.dumps(value)
+        return _quoted(value)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(str(k))} = {toml_value(v)}" for k, v in value.items()) + " }"
+        return "{ " + ", ".join(f"{_quoted(str(k))} = {toml_value(v)}" for k, v in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
     if isinstance(value, int) or hasattr(value, "__index__"):
@@ -43,17 +48,17 @@ def toml_value(value: Any) -> str:
 
 def toml_text(recipe: Mapping[str, Any]) -> str:
     """One line per key; tables below the top in one line each, arrays of tables written out."""
-    lines = [f"{json.dumps(k)} = {toml_value(v)}" for k, v in recipe.items() if not isinstance(v, Mapping)]
+    lines = [f"{_quoted(k)} = {toml_value(v)}" for k, v in recipe.items() if not isinstance(v, Mapping)]
     for name, table in recipe.items():
         if not isinstance(table, Mapping):
             continue
         is_tables = {k: isinstance(v, list) and v and isinstance(v[0], Mapping) for k, v in table.items()}
-        lines.append(f"[{json.dumps(name)}]")
-        lines += [f"{json.dumps(k)} = {toml_value(v)}" for k, v in table.items() if not is_tables[k]]
+        lines.append(f"[{_quoted(name)}]")
+        lines += [f"{_quoted(k)} = {toml_value(v)}" for k, v in table.items() if not is_tables[k]]
         for key in (k for k, tables in is_tables.items() if tables):
             for entry in table[key]:
-                lines.append(f"[[{json.dumps(name)}.{json.dumps(key)}]]")
-                lines += [f"{json.dumps(k)} = {toml_value(v)}" for k, v in entry.items()]
+                lines.append(f"[[{_quoted(name)}.{_quoted(key)}]]")
+                lines += [f"{_quoted(k)} = {toml_value(v)}" for k, v in entry.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -87,11 +92,10 @@ def read_recipe(recipe: str | Path | Mapping[str, Any]) -> Recipe:
         return Recipe(toml_text(recipe), "recipe")
     if isinstance(recipe, str) and ("\n" in recipe or ("=" in recipe and not os.path.exists(recipe))):
         return Recipe(recipe, "recipe")
-    path = Path(recipe)
-    if not path.exists() and (FOLDER / f"{recipe}.toml").exists():
-        path = FOLDER / f"{recipe}.toml"
+    # The name of a recipe is one also where a file, such as a script, is called the same.
+    path = FOLDER / f"{recipe}.toml" if recipe in recipes() else Path(recipe)
     try:
-        return Recipe(path.read_text(), str(path), path.stem)
+        return Recipe(path.read_text(encoding="utf-8"), str(path), path.stem)
     except OSError as error:
         raise FileNotFoundError(
             f"{recipe}: found no such file, expected a recipe or one of {', '.join(recipes())}"

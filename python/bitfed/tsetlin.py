@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from .data import as_bits, as_samples
 from .estimator import Estimator
 from .models import Rules
 from .recipe import toml_text
+
+# Keys of a recipe whose parameters are called otherwise.
+_PARAMETERS = {"clauses": "n_clauses", "threshold": "T", "sensitivity": "s", "booleanize": "booleanizer"}
 
 
 class TsetlinClassifier(Estimator):
@@ -103,6 +107,12 @@ class TsetlinClassifier(Estimator):
 
     def _prepare(self, X: np.ndarray) -> None:
         self._trainer.fit_booleanizer(X)
+
+    def _in_own_words(self, text: str) -> str:
+        text = re.sub(r"^TsetlinClassifier: line \d+: (model|data)\.", "", text)
+        if text.startswith("name: "):
+            return "patch: found a patch for a table, expected None"
+        return re.sub("|".join(_PARAMETERS), lambda key: _PARAMETERS[key[0]], text, count=1)
 
     def _train(self, X: np.ndarray, y: np.ndarray, epochs: int, progress: Any) -> None:
         self._trainer.train(X, y, epochs, self._threads(), progress)

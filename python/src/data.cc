@@ -2,7 +2,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <numeric>
+#include <memory>
 
 #include "bitfed/base/error.h"
 #include "bitfed/data/catalog/catalog.h"
@@ -27,7 +27,15 @@ void add_groups(const std::optional<Groups>& groups, const std::vector<std::stri
   dataset->group_names = names;
 }
 
-// A data set of its own: federations deal its samples to clients.
+// The array, kept for as long as a data set reads it. The last reader may be a thread without the GIL.
+std::shared_ptr<const void> keep(const Array& array) {
+  return {new Array(array), [](const Array* kept) {
+            const nb::gil_scoped_acquire gil;
+            delete kept;
+          }};
+}
+
+// A data set that reads its samples where the array has them.
 Dataset dataset_of(const std::string& name, const Array& array, const Labels& labels,
                    const std::vector<std::string>& class_names, const std::vector<std::string>& columns) {
   const SampleView view = view_samples(array);
@@ -36,10 +44,11 @@ Dataset dataset_of(const std::string& name, const Array& array, const Labels& la
   Dataset dataset = empty_dataset(name, view.shape);
   if (!columns.empty()) dataset.columns = columns;
   const size_t values = view.samples.count * view.shape.count();
-  if (view.samples.pixels != nullptr)
-    dataset.pixels.assign(view.samples.pixels, view.samples.pixels + values);
-  if (view.samples.values != nullptr)
-    dataset.values.assign(view.samples.values, view.samples.values + values);
+  if (view.shape.is_table()) {
+    dataset.values = Elements<float>::borrowed({view.samples.values, values}, keep(array));
+  } else {
+    dataset.pixels = Elements<uint8_t>::borrowed({view.samples.pixels, values}, keep(array));
+  }
   dataset.labels.assign(labels.data(), labels.data() + labels.shape(0));
   dataset.class_names = class_names;
   return dataset;

@@ -11,7 +11,7 @@
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/data/catalog/catalog.h"
-#include "bitfed/data/catalog/split_table.h"
+#include "bitfed/data/catalog/own_data.h"
 #include "bitfed/data/pixel_statistics.h"
 #include "bitfed/federated/client_round.h"
 #include "bitfed/federated/experiment.h"
@@ -50,23 +50,12 @@ class EventQueue {
   std::vector<std::string> lines_;
 };
 
-// Networks standardise pixels: by the recipe's figures, else by those of the training images.
-void add_pixel_statistics(const Config& data, DataSplit* split) {
-  if (split->train.is_table() || split->train.size() == 0) return;
-  read_pixel_statistics(data, &split->train);
-  if (split->train.pixel_mean.empty()) {
-    const PixelStatistics measured = measure_pixels(split->train);
-    split->train.pixel_mean.assign(measured.mean.begin(), measured.mean.end());
-    split->train.pixel_std.assign(measured.standard_deviation.begin(), measured.standard_deviation.end());
-  }
-  split->test.pixel_mean = split->train.pixel_mean;
-  split->test.pixel_std = split->train.pixel_std;
-}
-
-// Takes the samples out of `train` and `test`: a federation holds them once.
+// Takes the samples out of `train` and `test`: a federation holds them once. Without test samples a table is
+// split as a CSV file is, images as files of images are.
 DataSplit split_of(const Config& data, Dataset* train, Dataset* test, uint64_t seed) {
+  const SplitSpec usual = train->is_table() ? SplitSpec{} : usual_split(*train);
   DataSplit split = test != nullptr ? DataSplit{std::move(*train), std::move(*test)}
-                                    : split_table(*train, read_split(data, {}), seed);
+                                    : split_table(*train, read_split(data, usual), seed);
   *train = {};
   add_pixel_statistics(data, &split);
   return with_notes(std::move(split));

@@ -238,6 +238,23 @@ assert peak() - before < T.nbytes / 2, (peak() - before, T.nbytes)
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_errors_speak_of_the_parameters(squares):
+    X, y, *_ = squares
+    rows = X.reshape(len(X), -1)
+    for text, parameters in {
+        "n_clauses: found 11, expected an even number": {"n_clauses": 11},
+        "T: found 0, expected": {"T": 0},
+        "s: found 0.5, expected": {"s": 0.5},
+        "patch: found a patch for a table": {"patch": 3},
+        "booleanizer.kind: found 'none'": {"booleanizer": "none"},
+        "max_literals: found -1": {"max_literals": -1},
+    }.items():
+        with pytest.raises(bitfed.InputError, match="^" + text):
+            TsetlinClassifier(**parameters).fit(rows, y)
+    with pytest.raises(ValueError, match="y: found 9, expected one of 4 known values"):
+        TsetlinClassifier(4).partial_fit(rows, y).partial_fit(rows, y * 0 + 9)
+
+
 # scikit-learn's own view.
 
 

@@ -1,6 +1,7 @@
 """Federations: the program's bytes on arrays, results, methods in Python, interruptions."""
 
 import gzip
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import bitfed
+from bitfed.recipe import read_recipe, toml_text
 
 
 def idx(path):
@@ -53,6 +55,18 @@ def test_recipes_run_without_arrays(tiny, summary_of, tmp_path):
     text = (tiny / "one-shot.toml").read_text()
     for recipe in (tiny / "one-shot.toml", text, tomllib.loads(text)):
         assert bitfed.run(recipe, progress=False).model_sha256 == expected["model_sha256"]
+
+
+def test_names_of_recipes_and_text_beyond_ascii(tiny, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quickstart").write_text("#!/bin/sh\n")  # not the recipe
+    assert "fashion-mnist" in read_recipe("quickstart").text
+    names = ["\U0001f600", "é", "\x7f", "a\"b\\"]
+    recipe = {"data": {"class_names": names, "partition": {"kind": "iid", "clients": 2}}, "model": {"name": "tm"}}
+    assert tomllib.loads(toml_text(recipe)) == recipe
+    federation = bitfed.Federation({"name": "n", "data": recipe["data"] | {"class_names": names}} | {
+        "model": {"name": "tm", "clauses": 4}, "method": {"name": "fedtm-bank"}}, rows(tiny))
+    assert federation.name == "n"
 
 
 def test_a_result_shows_itself(tiny):
@@ -106,6 +120,48 @@ def test_bad_recipes_are_one_line(tiny):
         bitfed.run("quick-start")
     with pytest.raises(ValueError, match="y: found 399 labels, expected 400"):
         bitfed.run(tiny / "one-shot.toml", (images(tiny)[0], images(tiny)[1][:-1]))
+
+
+def test_arrays_are_read_where_they_are():
+    """Peak memory of a run, in a process of its own: less than half of the arrays' size above it. A client's own part
+    is copied while the client trains."""
+    script = """
+import bitfed, gc, numpy as np, resource, sys
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def grows(recipe, data, small):
+    recipe["data"] = recipe.get("data", {}) | {"partition": {"kind": "iid", "clients": 40}}
+    bitfed.run(recipe, small, threads=1, progress=False)
+    before, counts = peak(), [sys.getrefcount(array) for array in data]
+    bitfed.run(recipe, data, threads=1, progress=False)
+    size = sum(array.nbytes for array in data)
+    assert peak() - before < size / 2, (peak() - before, size)
+    gc.collect()
+    assert [sys.getrefcount(array) for array in data] == counts  # nobody keeps them
+    return size
+y = np.arange(20000) % 2
+X = np.full((20000, 64, 64, 3), 1, np.uint8)
+X[::2, :32] = 200
+images = {"model": {"name": "ctm", "clauses": 2, "patch": [64, 64]}, "method": {"name": "fedtm-bank"},
+          "client": {"epochs": 1}}
+grows(images, (X, y, X, y), (X[:400], y[:400], X[:10], y[:10]))
+del X
+T = np.repeat(y[:, None].astype(np.float32), 3000, axis=1)
+table = {"rounds": 1, "model": {"name": "mlp", "hidden": [4]}, "method": {"name": "fed-bin-mlp"}, "client": {"epochs": 1}}
+grows(table, (T, y, T, y), (T[:400], y[:400], T[:10], y[:10]))
+grows(table, (T, y), (T[:400], y[:400]))  # the last rows are for testing
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_images_without_test_samples_are_split_as_in_a_file(tiny, program, tmp_path):
+    X, y, *_ = images(tiny)
+    np.savez(tmp_path / "set.npz", x=X, y=y)
+    recipe = {"seed": 3, "data": {"partition": {"kind": "iid", "clients": 4}}, "method": {"name": "fedtm-bank"},
+              "model": {"name": "ctm", "clauses": 4, "patch": [4, 4]}, "client": {"epochs": 1}}
+    (tmp_path / "npz.toml").write_text(toml_text(dict(recipe, data=dict(recipe["data"], file="set.npz"))))
+    expected = json.loads(program("run", "npz.toml", "--json", "--quiet", cwd=tmp_path))
+    result = bitfed.run(recipe, (X, y), progress=False)
+    assert result.model_sha256 == expected["model_sha256"] and result.accuracy == expected["accuracy"]
 
 
 # Methods in Python.
@@ -244,6 +300,12 @@ def test_bad_arrays_are_one_line(tiny):
     refuse("row 7, column 1 is inf", np.where(np.arange(400).reshape(200, 2) == 15, np.inf, X), y)
     refuse("person: found None or values of several types", X, y, np.where(y == "cat", None, person))
     refuse("found 10, expected 200", X, y, person[:10])
+    refuse("data: found 1 values, expected", X)
+    refuse("data: found 5 values, expected", X, y, X, y, X)
+    refuse(r"float64 \[200, 2, 2\], .*astype", np.zeros((200, 2, 2)), y)
+    for data in (X, {"x": X}, {"train": X}):
+        with pytest.raises(ValueError, match="data: found (ndarray|dict), expected"):
+            bitfed.run(recipe, data, progress=False)
     refuse("recipe: found None", X, y, recipe=dict(recipe, seed=None))
 
 

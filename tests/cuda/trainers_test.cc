@@ -40,8 +40,8 @@ std::vector<NetworkParameters> train(const Case& of, const NetworkSpec& spec, Tr
   Network network = make_trained_network({spec, of.rotated}, 1, RandomStream({1, "network"}));
   const size_t clients = of.images.size();
   RandomStream draws({2, "pixels"});
+  trainer->set_parameters(parameters_of(network));
   for (size_t client = 0; client < clients; ++client) {
-    trainer->set_parameters(client, parameters_of(network));
     trainer->begin_round(client, RandomStream({3, "round", 1, client}));
   }
   std::vector<std::vector<uint16_t>> labels(clients);
@@ -68,8 +68,8 @@ std::vector<NetworkParameters> train(const Case& of, const NetworkSpec& spec, Tr
   std::vector<NetworkParameters> all;
   for (size_t client = 0; client < clients; ++client) trainer->end_round(client);
   for (size_t client = 0; client < clients; ++client) {
-    EXPECT_FALSE(trainer->diverged(client));
     all.push_back(trainer->parameters(client));
+    EXPECT_FALSE(trainer->diverged(client));
   }
   return all;
 }
@@ -112,6 +112,12 @@ constexpr const char* kBinaryCustom =
     "name = \"custom\"\nlayers = [\"convolution 16 real\", \"norm\", \"hardtanh\", \"convolution 32 kernel=5 stride=2\", "
     "\"norm\", \"hardtanh\", \"max-pool 3\", \"convolution 16 kernel=1\", \"norm\", \"hardtanh\", \"dense classes\"]\n";
 
+// Channels and images as large as a block of the tensor cores takes at once.
+constexpr const char* kWide =
+    "name = \"custom\"\nlayers = [\"convolution 64 real\", \"norm\", \"hardtanh\", \"convolution 128\", "
+    "\"norm\", \"hardtanh\", \"convolution 128\", \"norm\", \"hardtanh\", \"average-pool\", "
+    "\"dense classes\"]\n";
+
 const RotatedOptions kPlain{.lambda = false, .beta = false};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -150,6 +156,7 @@ INSTANTIATE_TEST_SUITE_P(
              {3, 2}},
         Case{"Custom", kCustom, 17, 2, std::nullopt, {4, 3}},
         Case{"BinaryCustom", kBinaryCustom, 12, 1, kPlain, {3, 2}},
+        Case{"Wide", kWide, 16, 1, kPlain, {2, 1}, {.rate = 0.05f}, 1},
         Case{"Momentum", "name = \"cnn4\"\nwidth = 16\n", 16, 1, kPlain, {4, 2}, {0.05f, 0.9f, 5e-4f}},
         Case{"RealMomentum",
              "name = \"cnn4\"\nwidth = 16\n",

@@ -113,7 +113,7 @@ std::vector<float> test_rows(const std::string& table, const std::string& keys, 
   folder.write("t.csv", table);
   return load("[data]\nfile = 't.csv'\nlabel = 'activity'\nperson = 'who'\n" + keys, folder.path().string(),
               seed)
-      .test.values;
+      .test.values.own();
 }
 
 constexpr const char* kDays =
@@ -142,7 +142,7 @@ TEST(LoadData, SplitsOfABuiltInTable) {
       ",X1,age,gender,height,weight,steps,device,activity\n1,1,20,1,168,65,0,fitbit,Lying\n"
       "2,2,20,1,168,65,1,fitbit,Lying\n3,3,20,1,168,65,2,fitbit,Running\n4,4,20,1,168,65,3,fitbit,Running\n");
   const auto rows = [&](const std::string& keys) {
-    return load("[data]\n" + keys, folder.path().string()).test.values;
+    return load("[data]\n" + keys, folder.path().string()).test.values.own();
   };
   EXPECT_THAT(rows("name = 'hapt14'"), ElementsAre(2, 3, 5));
   EXPECT_THAT(rows("name = 'hapt14'\ntest_fraction = 0.25"), ElementsAre(3, 5));

@@ -36,7 +36,7 @@ TEST(CheckSplit, TakesWhatFits) {
 }
 
 TEST(CheckSplit, NamesWhatDoesNotFit) {
-  EXPECT_EQ(refusal([](DataSplit& split) { split.train.values.pop_back(); }),
+  EXPECT_EQ(refusal([](DataSplit& split) { split.train.values.own().pop_back(); }),
             "mine: values: found 5, expected 6 for 3 samples");
   EXPECT_EQ(refusal([](DataSplit& split) { split.train.pixels.push_back(0); }),
             "mine: pixels: found 1, expected 0 for 3 samples");

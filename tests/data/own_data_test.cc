@@ -193,6 +193,13 @@ TEST(Leaf, WhatIsRefused) {
   EXPECT_THAT(refused(R"({"user_data": {"a": {"x": ["1"], "y": [1]}}})"), HasSubstr("no number"));
   EXPECT_THAT(refused(R"({"user_data": {"a": {"x": [[[1]]], "y": [1]}}})"), HasSubstr("an array within"));
   EXPECT_THAT(refused(std::string(100, '[')), HasSubstr("nested deeper"));
+  const std::string users = R"("user_data": {"a": {"x": [[1]], "y": [1]}, "b": {"x": [[2]], "y": [2]}}})";
+  EXPECT_EQ(refused(R"({"users": ["a", "b"], "num_samples": [1, 3], )" + users),
+            "f.json: user_data: \"b\": found 1 samples, expected 3 (num_samples)");
+  EXPECT_EQ(refused(R"({"users": ["a", "c"], "num_samples": [1, 1], )" + users),
+            "f.json: user_data: \"c\": found 0 samples, expected 1 (num_samples)");
+  EXPECT_EQ(refused(R"({"users": ["a", "b"], "num_samples": [1], )" + users),
+            "f.json: num_samples: found 1 values, expected 2: one per user");
   EXPECT_THAT(refused(kLeaf, {28, 28, 1}), HasSubstr("found 2 values per sample, expected 28 x 28 x 1"));
 }
 

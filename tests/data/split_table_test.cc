@@ -76,7 +76,7 @@ TEST(SplitTable, StratifiedDrawsFromEachClassOfAPerson) {
 
 TEST(SplitTable, StratifiedIsAFunctionOfRowsAndSeed) {
   const Dataset table = table_of(80);
-  const std::vector<float> drawn = split(table, "stratified", 0.3, 5).test.values;
+  const std::vector<float> drawn = split(table, "stratified", 0.3, 5).test.values.own();
   EXPECT_EQ(split(table, "stratified", 0.3, 5).test.values, drawn);
   EXPECT_NE(split(table, "stratified", 0.3, 6).test.values, drawn);
   EXPECT_NE(split(table, "time-per-class", 0.3).test.values, drawn);

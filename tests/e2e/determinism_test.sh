@@ -9,7 +9,8 @@ sets=(scalar)
 [ "$(uname -m)" = aarch64 ] && sets+=(neon)
 
 sed 's/name = "fedbnn"/name = "scaffold"/' network.toml >scaffold.toml
-for recipe in one-shot fedtm table people network scaffold; do
+sed 's/clients = 4/clients = 16/; s/^name = "one-shot"/name = "many"/' one-shot.toml >many.toml  # holders of a class
+for recipe in one-shot many fedtm table people network scaffold; do
   expected=
   for isa in "${sets[@]}"; do
     for threads in 1 2; do

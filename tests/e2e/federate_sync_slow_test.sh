@@ -1,5 +1,5 @@
 #!/bin/bash
-# The server, then a client, killed in place of each of its syncs in turn: whatever it had made durable by then, it goes on
+# The server, then a client, killed at each of its syncs and commits in turn: whatever it had written by then, it goes on
 # from there to the simulation's model. Then the same with masked updates.
 #   federate_sync_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
@@ -21,7 +21,7 @@ dying() {
   exec "$@"
 }
 
-# federate VICTIM N: client 0 or the server dies at its N-th sync and is started again. Sets status to how it ended.
+# federate VICTIM N: client 0 or the server dies at its N-th moment and is started again. Sets status to how it ended.
 federate() {
   local victim=$1 moment=$2 folder=$recipe-$1-$2 number
   port=$(free_port)
@@ -55,7 +55,7 @@ for job in "people server" "people client" "masked server" "masked client"; do
     [ $status = 137 ] || break
     rm -rf $recipe-$victim-$moment $recipe-$victim-$moment-*
     moment=$((moment + 1))
-    [ $moment -lt 200 ] || fail "$victim: never ends"
+    [ $moment -lt 400 ] || fail "$victim: never ends"
   done 2>/dev/null
   echo "$recipe, $victim: killed at each of $((moment - 1)) moments"
   [ $moment -gt 5 ] || fail "$victim: too few moments"

@@ -29,8 +29,9 @@ grep -q '"origin":"trained"' again/events.jsonl && fail "one-shot: a client trai
 
 # A person by name.
 name=$(python3 -c 'import json; print(json.load(open("people.json"))["client_results"][1]["name"])')
-"$program" forget people --client "$name" --out by-name --quiet --json >by-name.json 2>/dev/null
+"$program" forget people --client "$name" --out by-name --quiet --json >by-name.json 2>by-name.err
 cmp by-name/model.safetensors people-never/model.safetensors
+grep -q "^client 1 ('$name'): " by-name.err || fail "does not say who client 1 is: $(cat by-name.err)"
 
 refused() {
   local text=$1 status=0

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Secure aggregation with clients that die: three of ten at each of their syncs in turn, for ever, which is in every
-# phase; the model is that of the survivors without masks. With four of ten too few are left: nothing is opened, and the
+# Secure aggregation with clients that die: three of ten at each of their syncs and commits in turn, for ever, which is
+# in every phase; the model is that of the survivors without masks. With four of ten too few are left: nothing is opened, and the
 # round is begun again with the others.
 #   masked_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
@@ -20,7 +20,7 @@ TOML
 sed 's/^phase_seconds/secure_aggregation = true\n&/' network.toml >masked.toml
 sed -i '/^phase_seconds/d' network.toml
 
-# joining FOLDER NUMBER MOMENT: a client in the background that dies at that sync; sets client_pid.
+# joining FOLDER NUMBER MOMENT: a client in the background that dies at that moment; sets client_pid.
 joining() {
   (
     export BITFED_DIE_AT_SYNC=$3 LD_PRELOAD=$BITFED_DIE_AT_SYNC_LIBRARY
@@ -30,7 +30,7 @@ joining() {
   started+=($client_pid)
 }
 
-# federate FOLDER RECIPE CLIENTS DYING MOMENT: that many clients, and that many more that die at their sync MOMENT.
+# federate FOLDER RECIPE CLIENTS DYING MOMENT: that many clients, and that many more that die at that moment.
 federate() {
   local folder=$1 recipe=$2 clients=$3 dying=$4 moment=$5 number
   port=$(free_port)
@@ -66,7 +66,7 @@ ten=$sha
 federate all masked 10 0 0
 [ "$sha" = "$ten" ] || fail "all: masks changed the model"
 
-# The first sync after joining: one that a client which waits for work has not come to.
+# The first moment after joining: one that a client which waits for work has not come to.
 port=$(free_port)
 "$program" serve masked.toml --state alone --listen 127.0.0.1:$port --plaintext --quiet --linger 5 >/dev/null 2>&1 &
 started+=($!)
@@ -82,10 +82,12 @@ while true; do
   sleep 0.5
   kill -0 $client_pid 2>/dev/null && break
   first=$((first + 1))
-  [ $first -lt 40 ] || fail "a client never joins"
+  [ $first -lt 80 ] || fail "a client never joins"
 done
 seen=
-for ((moment = first; moment < first + 8; ++moment)); do
+# Begun (2), list of keys (2), update (2 and its sync), its verdict (2), survivors (2 and its sync).
+moments=12
+for ((moment = first; moment < first + moments; ++moment)); do
   federate three-$moment masked 7 3 $moment
   case $sha in
     "$seven") seen="$seen 7" ;;
@@ -94,7 +96,7 @@ for ((moment = first; moment < first + 8; ++moment)); do
   esac
   rm -rf three-$moment*
 done
-echo "three of ten killed at syncs $first to $((first + 7)): sums of$seen"
+echo "three of ten killed at moments $first to $((first + moments - 1)): sums of$seen"
 [[ $seen == *7* && $seen == *10* ]] || fail "not every phase was met"
 
 federate four masked 6 4 $((first + 3))

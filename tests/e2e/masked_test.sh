@@ -64,6 +64,25 @@ for recipe in fedavg fedbnn fedbat latent bits; do
     fail "$recipe: not the model of the simulation without masks"
 done
 
+echo "-- noise of the devices, over TLS"
+sed 's/^name = "fed-bin-mlp"/&\nscaling = "declared"\nlower = [-3, -5]\nupper = [6, 3]/; s/^rounds = .*/rounds = 1/
+  s/^clients_per_round = .*/clients_per_round = 8/' people.toml >noise.toml
+printf '\n[privacy]\nsecure_aggregation = true\nclip = 1\nnoise_multiplier = 2\nmin_survivors = 6\n' >>noise.toml
+seeded=$(simulated seeded noise)
+for run in noise noise-again; do
+  unset port
+  serve $run noise.toml --certs certs
+  wait_for_port $run
+  for number in 0 1 2 3 4 5 6 7; do join $run $number --certs certs --masked; done
+  for number in 0 1 2 3 4 5 6 7; do finish ${client_pids[$number]} $run-$number; done
+  finish $server_pid $run
+  served=$(field $run.json model_sha256)
+  [ "$served" != "$seeded" ] || fail "$run: noise by the seed"
+  [ "$served" = "$("$BITFED_NOISE_OF_DEVICES" noise.toml replayed-$run $run)" ] ||
+    fail "$run: not the model of a simulation with the devices' noise"
+done
+[ "$served" != "$(field noise.json model_sha256)" ] || fail "the same noise twice"
+
 echo "-- a client that insists on masks does not take part without"
 unset port
 serve open latent.toml --certs certs

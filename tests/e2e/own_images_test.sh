@@ -99,7 +99,18 @@ npz("bad/names.npz", {"images": npy("|u1", "(2, 2, 2)", bytes(8))})
 write("bad/cut.npz", open("set.npz", "rb").read()[:200])
 write("bad/cut.json", '{"user_data": {"a": {"x": [[1, 2')
 write("bad/rows.json", '{"user_data": {"a": {"x": [[1], [1, 2]], "y": [1, 2]}}}')
+write("bad/counts.json", '{"users": ["a"], "num_samples": [2], "user_data": {"a": {"x": [[1]], "y": [1]}}}')
 write("bad/odd.bin", bytes(100))
+# Sixteen megabytes of zeros; the directory says fewer, or many more.
+npz("bad/bomb.npz", {"x": npy("|u1", "(16384, 32, 32)", bytes(1 << 24))})
+bomb = open("bad/bomb.npz", "rb").read()
+size = bomb.index(b"PK\1\2") + 24
+for name, claimed in {"bomb": 1000, "claims": 0xfffffff0}.items():
+    write(f"bad/{name}.npz", bomb[:size] + struct.pack("<I", claimed) + bomb[size + 4:])
+for name in ("folder-circle", "folder-above"):
+    write(f"bad/{name}/a/1.png", good)
+os.symlink("b", "bad/folder-circle/b")
+os.symlink(".", "bad/folder-above/b")
 # Kinds of PNG that are read.
 write("kinds/a/palette.png", png(bytes(64), 8, 8, 8, 3, bytes([1, 2, 3])))
 write("kinds/a/deep.png", png(bytes(128), 8, 8, 16))
@@ -212,6 +223,11 @@ refuse 'found images, expected x and y' bad/names.npz
 refuse 'no end of a ZIP directory' bad/cut.npz
 refuse 'not valid JSON' bad/cut.json
 refuse 'sample 1 has 2 values, expected 1' bad/rows.json
+refuse 'found 1 samples, expected 2 .num_samples' bad/counts.json
+refuse 'x.npy is damaged: it unpacks to 1001 bytes, expected 1000' bad/bomb.npz
+refuse 'x.npy is said to unpack from .* to 4294967280' bad/claims.npz
+refuse 'folder-circle/b: found a file, expected a folder for each class' bad/folder-circle
+refuse 'found a folder in the folder of class .b.' bad/folder-above
 refuse '100 bytes, expected a multiple of 3073' bad/odd.bin
 refuse 'labels: found .*, expected one for|images' letters-train-images-idx3-ubyte.gz --set labels=letters-test-labels-idx1-ubyte.gz
 refuse 'unknown key.*labels' letters-train-images-idx3-ubyte.gz --set labells=x --set labels=letters-train-labels-idx1-ubyte.gz

@@ -121,6 +121,19 @@ cmp again out
 expect '^Costs' out
 [ "$(cat whole/cells/*/events.jsonl | wc -l)" = "$before" ] || fail "a finished cell went on"
 
+echo "-- several runs at once"
+"${run[@]}" tiny:table1 --jobs 3 --out together >out 2>err
+digests together/cells | cmp - whole.digests
+for number in 1 2 3 4 5 6 7 8; do expect "^run $number/8, .*seed" err; done
+expect '^mnist/4: FedTMOS' err
+expect '^mnist/2: FedTMOS' err
+cmp together/tiny-table1/table.csv whole/tiny-table1/table.csv
+# One of them fails: those under way are finished, and the command says why.
+sed 's/data.partition.clients=2"/model.claws=2"/' $table >recipes/papers/claws-table1.toml
+refuse "claws-table1.toml: row 'mnist/2': .*model.claws: unknown key" claws:table1 --rows mnist --seeds 0 --jobs 4 --quiet --out claws
+[ "$(ls claws/cells/*/summary.json | wc -l)" = 2 ] || fail "runs under way were not finished: $(ls claws/cells)"
+rm recipes/papers/claws-table1.toml
+
 echo "-- killed, stopped and resumed"
 stop_after() {  # stop_after SIGNAL COUNT: starts, waits for so many trained clients, sends the signal; sets status
   local tries=0 pid
@@ -150,7 +163,7 @@ catch INT 5
 [ $status = 1 ] || fail "Ctrl-C: status $status: $(cat err)"
 expect 'stopped; what is finished is kept: the same command goes on' err
 [ -s killed/tiny-table1/table.html ] || fail "no table of what is finished"
-"${run[@]}" tiny:table1 --out killed >out 2>err
+"${run[@]}" tiny:table1 --jobs 2 --out killed >out 2>err
 # Each client's upload is kept once it is there: only those in training were lost.
 trained=$(cat killed/cells/*/events.jsonl | grep -c '"origin":"trained"')
 [ "$trained" -le 14 ] || fail "$trained clients trained, 12 needed"

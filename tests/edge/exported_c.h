@@ -27,7 +27,7 @@ inline Answers answers_of(const Model& model, const Dataset& samples) {
 
 // Samples as the trial program reads them.
 inline Bytes raw_samples(const Dataset& samples) {
-  if (!samples.is_table()) return samples.pixels;
+  if (!samples.is_table()) return {samples.pixels.begin(), samples.pixels.end()};
   const auto* first = reinterpret_cast<const uint8_t*>(samples.values.data());
   return {first, first + samples.values.size() * sizeof(float)};
 }

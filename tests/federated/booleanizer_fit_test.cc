@@ -22,7 +22,7 @@ Dataset table(const std::vector<float>& first) {
   dataset.columns = {"first", "second"};
   dataset.class_names = {"no", "yes"};
   for (const float value : first) {
-    dataset.values.insert(dataset.values.end(), {value, 5});
+    dataset.values.append(std::array{value, 5.0f});
     dataset.labels.push_back(value > 15 ? 1 : 0);
   }
   return dataset;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "bitfed/model/state.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
@@ -13,6 +15,13 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// Durable on return.
+std::vector<uint32_t> save(uint32_t round, ClientStates* states) {
+  std::vector<uint32_t> needed = states->save(round);
+  states->write_saved();
+  return needed;
+}
+
 TEST(ClientStatesTest, ComeBackAsOfTheRoundThatIsAskedFor) {
   const TemporaryFolder folder;
   {
@@ -20,11 +29,11 @@ TEST(ClientStatesTest, ComeBackAsOfTheRoundThatIsAskedFor) {
     EXPECT_TRUE(states.of(0).empty());
     states.put(0, {1, 1});
     states.put(2, {2});
-    EXPECT_THAT(states.save(1), ElementsAre(1));
+    EXPECT_THAT(save(1, &states), ElementsAre(1));
     states.put(0, {3});
-    EXPECT_THAT(states.save(4), ElementsAre(1, 4));
+    EXPECT_THAT(save(4, &states), ElementsAre(1, 4));
     states.put(2, {9});
-    EXPECT_THAT(states.save(5), ElementsAre(4, 5));
+    EXPECT_THAT(save(5, &states), ElementsAre(4, 5));
   }
   ClientStates as_of_5(folder.path(), 3);
   as_of_5.restore(5, {4, 5});
@@ -48,13 +57,13 @@ TEST(ClientStatesTest, MemoryHoldsWhatIsNotSavedYet) {
   states.put(0, {1, 2, 3});
   states.put(2, {4, 5});
   EXPECT_EQ(states.in_memory(), 2u);
-  states.save(1);
+  save(1, &states);
   EXPECT_EQ(states.in_memory(), 0u);
   states.put(2, {6});
   EXPECT_EQ(states.in_memory(), 1u);
   EXPECT_EQ(states.of(0), Bytes({1, 2, 3}));
   EXPECT_EQ(states.of(2), Bytes({6}));
-  const std::vector<uint32_t> needed = states.save(2);
+  const std::vector<uint32_t> needed = save(2, &states);
   ClientStates restored(folder.path(), 3);
   restored.restore(2, needed);
   EXPECT_EQ(restored.in_memory(), 0u);
@@ -62,11 +71,37 @@ TEST(ClientStatesTest, MemoryHoldsWhatIsNotSavedYet) {
   EXPECT_EQ(restored.of(2), Bytes({6}));
 }
 
+// While one thread writes what was saved, others go on.
+TEST(ClientStatesTest, AreReadAndChangedWhileTheyAreWritten) {
+  const TemporaryFolder folder;
+  ClientStates states(folder.path(), 3);
+  states.put(0, {1, 2, 3});
+  states.put(2, {4, 5});
+  EXPECT_THAT(states.save(1), ElementsAre(1));
+  states.put(2, {6});
+  EXPECT_EQ(states.of(0), Bytes({1, 2, 3}));
+  EXPECT_EQ(states.of(2), Bytes({6}));
+  EXPECT_EQ(states.in_memory(), 3u);
+  std::thread writer([&] { states.write_saved(); });
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(states.of(0), Bytes({1, 2, 3}));
+    states.put(2, {7});
+  }
+  writer.join();
+  EXPECT_EQ(states.in_memory(), 1u);
+  EXPECT_EQ(states.of(0), Bytes({1, 2, 3}));
+  EXPECT_EQ(states.of(2), Bytes({7}));
+  ClientStates as_of_1(folder.path(), 3);
+  as_of_1.restore(1, {1});
+  EXPECT_EQ(as_of_1.of(0), Bytes({1, 2, 3}));
+  EXPECT_EQ(as_of_1.of(2), Bytes({4, 5}));
+}
+
 TEST(ClientStatesTest, AFileThatIsCutShortIsMissed) {
   const TemporaryFolder folder;
   ClientStates states(folder.path(), 1);
   states.put(0, {1, 2, 3});
-  states.save(1);
+  save(1, &states);
   const std::filesystem::path file = folder / "round-00001.safetensors";
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
   EXPECT_EQ(error_text([&] { states.of(0); }, Error::Kind::kFailure),
@@ -80,7 +115,7 @@ TEST(ClientStatesTest, VersionsCountTheChanges) {
   states.put(0, {1});
   states.put(0, {1});
   EXPECT_EQ(states.version(0), 2u);
-  states.save(1);
+  save(1, &states);
   EXPECT_EQ(states.version(0), 2u);
   EXPECT_EQ(states.version(1), 0u);
 }
@@ -91,11 +126,11 @@ TEST(ClientStatesTest, FilesOfNoCheckpointGo) {
   {
     ClientStates states(folder.path(), 1);
     states.put(0, {1});
-    states.save(7);
+    save(7, &states);
   }
   ClientStates again(folder.path(), 1);
   again.put(0, {2});
-  again.save(1);
+  save(1, &again);
   EXPECT_EQ(folder.entries(), 1u);
 }
 
@@ -105,7 +140,7 @@ TEST(ClientStatesTest, FilesThatNobodyNeedsGo) {
   for (uint32_t round = 1; round <= 20; ++round) {
     states.put(0, {static_cast<uint8_t>(round)});
     if (round == 1) states.put(1, {77});
-    states.save(round);
+    save(round, &states);
   }
   // Client 1's, client 0's, and the one that the checkpoint before this one needs.
   EXPECT_EQ(folder.entries(), 3u);
@@ -118,7 +153,7 @@ TEST(ClientStatesTest, FilesThatNobodyNeedsGo) {
 TEST(ClientStatesTest, NothingKeptWritesNothing) {
   const TemporaryFolder folder;
   ClientStates states(folder.path(), 2);
-  EXPECT_TRUE(states.save(1).empty());
+  EXPECT_TRUE(save(1, &states).empty());
   EXPECT_EQ(folder.entries(), 0u);
 }
 
@@ -130,9 +165,9 @@ TEST(ClientStatesTest, AFileThatIsGoneIsMissed) {
     ClientStates states(folder.path(), 2);
     states.put(0, {1});
     states.put(1, {1});
-    states.save(1);
+    save(1, &states);
     states.put(0, {2});
-    needed = states.save(3);
+    needed = save(3, &states);
   }
   const std::filesystem::path last = folder / "round-00003.safetensors";
   ASSERT_TRUE(std::filesystem::remove(last));
@@ -150,7 +185,7 @@ TEST(ClientStatesTest, ManyClients) {
     ClientStates states(folder.path(), kClients);
     for (uint32_t client = 0; client < kClients; ++client)
       states.put(client, Bytes(client % 3, static_cast<uint8_t>(client)));
-    needed = states.save(1);
+    needed = save(1, &states);
   }
   ClientStates restored(folder.path(), kClients);
   restored.restore(1, needed);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "bitfed/base/hash/random.h"
@@ -24,6 +25,28 @@ TEST(ExactMeanTest, WeightedByHand) {
   mean.add(std::vector<float>{5, 2, 0.5f}, 1);
   EXPECT_EQ(mean.weight(), 4u);
   EXPECT_THAT(mean.mean(), ElementsAre(2, -1, 0.5f));
+}
+
+// In units of 2^-64, to the nearest, ties to even.
+TEST(ExactMeanTest, SumsAreTheRoundedValuesTimesTheWeight) {
+  std::vector<float> values = {0,          -0.0f,       0x1p-65f, -0x1p-65f, 0x1.8p-64f, -0x1.8p-64f,
+                               0x1.4p-63f, 0x1p-64f,    0x1p-41f, 0.5f,      -0.5f,      0x1.fffffep-2f,
+                               4194304.0f, -4194304.0f, 1e-38f,   0x1p-12f,  0x1p-13f,   0x1.000002p-41f};
+  RandomStream random({4, "exact"});
+  for (int i = 0; i < 10000; ++i)
+    values.push_back(static_cast<float>(std::ldexp(random.normal(), -static_cast<int>(random.below(80)))));
+  constexpr uint32_t kWeight = 4'000'000'007;
+  ExactMean mean;
+  mean.add(values, kWeight);
+  __extension__ typedef __int128 Sum;
+  ASSERT_EQ(mean.sums().size(), values.size() * sizeof(Sum));
+  for (size_t i = 0; i < values.size(); ++i) {
+    Sum sum = 0;
+    std::memcpy(&sum, mean.sums().data() + i * sizeof sum, sizeof sum);
+    const Sum expected =
+        static_cast<Sum>(std::rint(std::ldexp(static_cast<double>(values[i]), 64))) * kWeight;
+    ASSERT_TRUE(sum == expected) << values[i];
+  }
 }
 
 TEST(ExactMeanTest, ThreadsCannotMatter) {

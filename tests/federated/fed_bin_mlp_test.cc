@@ -129,8 +129,8 @@ TEST(ColumnRangesTest, ALiarDoesNotMoveABoundedRange) {
 TEST(ColumnRangesTest, AreTheSamplesOwn) {
   Dataset data = table(41);
   for (size_t i = 0; i < 41; ++i) {
-    data.values[2 * i] = static_cast<float>((i * 7) % 41);  // 0 … 40 in some order
-    data.values[2 * i + 1] = 5;
+    data.values.own()[2 * i] = static_cast<float>((i * 7) % 41);  // 0 … 40 in some order
+    data.values.own()[2 * i + 1] = 5;
   }
   const auto sent = [&](RangeKind kind) {
     return ranges_message(ask_for_ranges(kind), data).values<float>("ranges", {2, 2});

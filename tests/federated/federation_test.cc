@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <map>
+#include <mutex>
 #include <set>
+#include <thread>
 
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/folder_store.h"
@@ -24,7 +27,7 @@ using ::testing::HasSubstr;
 // Everything that could crash asks here first; the step number `crash_at` does.
 struct Steps {
   int crash_at = -1;
-  int taken = 0;
+  std::atomic<int> taken = 0;  // a round may end on a thread of its own
   void step() {
     if (taken++ == crash_at) throw std::runtime_error("crash");
   }
@@ -176,6 +179,7 @@ class FederationTest : public testing::Test {
     transport.silent_round = silent_round_;
     transport.garbles = garbles_;
     Outcome outcome;
+    std::mutex mutex;
     FolderStore folder(checkpoint_);
     RoundStore& store = begins_again_ ? static_cast<RoundStore&>(again_) : folder;
     Federation federation(
@@ -191,6 +195,7 @@ class FederationTest : public testing::Test {
           return evaluation;
         },
         [&](const Event& event) {
+          const std::lock_guard lock(mutex);
           outcome.events.push_back(event);
           if (const auto* finished = std::get_if<RoundFinished>(&event);
               finished != nullptr && finished->scores)
@@ -370,6 +375,32 @@ TEST_F(FederationTest, EndsWithTheModelThatWasBestOnValidation) {
   }
 }
 
+// A round that ends while the next one trains is evaluated, saved and reported as others are; an error of its
+// evaluation ends the run.
+TEST_F(FederationTest, ARoundMayEndWhileTheNextOneTrains) {
+  options_.rounds = 6;
+  options_.select_by_validation = true;
+  best_ = static_cast<double>(expected_value(4, 4, 5, 2, false));
+  const Outcome in_turn = live();
+  start_afresh();
+  options_.ends_beside = true;
+  const Outcome beside = live();
+  EXPECT_EQ(beside.model, in_turn.model);
+  EXPECT_EQ(beside.model_round, 4u);
+  EXPECT_EQ(beside.evaluation, in_turn.evaluation);
+  EXPECT_EQ(beside.totals.uploads, in_turn.totals.uploads);
+  EXPECT_GT(beside.totals.evaluation_seconds, 0);
+  std::vector<uint32_t> finished;
+  for (const Event& event : beside.events) {
+    const auto* round = std::get_if<RoundFinished>(&event);
+    if (round == nullptr) continue;
+    finished.push_back(round->round);
+    EXPECT_TRUE(round->scores && round->evaluation_seconds);
+  }
+  EXPECT_THAT(finished, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(checkpoint_round(*FolderStore(checkpoint_).load()), 6u);
+}
+
 // Of five rounds the second, the fourth and the last are evaluated; the best of these is chosen, though the
 // third would be better. After every crash, too.
 TEST_F(FederationTest, EvaluatesEverySecondRound) {
@@ -487,12 +518,24 @@ TEST_F(FederationTest, EventsInOrder) {
   EXPECT_FALSE(outcome.evaluation.confusion_matrix.empty());
 }
 
-// Whatever step a process dies at, the next one ends where an undisturbed run does.
+// Whatever step a process dies at, the next one ends where an undisturbed run does; also where a round ends
+// while the next one trains.
 TEST_F(FederationTest, ResumesAfterACrashAtEveryStep) {
-  for (const bool prepares : {false, true}) {
-    prepares_ = prepares;
+  struct Kind {
+    bool prepares, beside, behind;
+  };
+  for (const Kind kind : {Kind{false, false, false},
+                          {true, false, false},
+                          {false, true, false},
+                          {false, false, true},
+                          {true, false, true},
+                          {false, true, true}}) {
+    prepares_ = kind.prepares;
+    options_.ends_beside = false;
+    options_.writes_behind = kind.behind;
     start_afresh();
     const Outcome undisturbed = live();
+    options_.ends_beside = kind.beside;
     int crash_at = 0;
     for (bool crashed = true; crashed; ++crash_at) {
       start_afresh();
@@ -513,6 +556,44 @@ TEST_F(FederationTest, ResumesAfterACrashAtEveryStep) {
       ASSERT_EQ(resumed.evaluation, undisturbed.evaluation) << crash_at;
     }
     EXPECT_GT(crash_at, 30);
+  }
+}
+
+// The next round is begun while a checkpoint is written, and the one after it is not saved before that.
+TEST_F(FederationTest, WritesBehind) {
+  struct SlowStore : BeginsAgain {
+    void save(uint32_t round, const State&) override {
+      // The last one is not waited for by any round.
+      while (round < 3 && begun <= round) std::this_thread::yield();
+      saved.push_back(round);
+    }
+    void begin_round(uint32_t round, const std::vector<uint32_t>&) override { begun = round; }
+    std::atomic<uint32_t> begun = 0;
+    std::vector<uint32_t> saved;
+  } store;
+  options_.writes_behind = true;
+  Steps steps;
+  FakeServer server(&steps, false);
+  FakeTransport transport(&steps);
+  Federation federation(
+      options_, server, transport, store, [](const Model&) { return Evaluation(); }, [](const Event&) {});
+  federation.run();
+  EXPECT_THAT(store.saved, ElementsAre(1, 2, 3));
+  EXPECT_EQ(server.value(), expected_value(4, 3, 5, 2, false));
+}
+
+TEST_F(FederationTest, ACheckpointThatCannotBeWrittenEndsTheRun) {
+  struct FullDisk : BeginsAgain {
+    void save(uint32_t, const State&) override { throw failure("disk full"); }
+  } store;
+  for (const bool behind : {false, true}) {
+    options_.writes_behind = behind;
+    Steps steps;
+    FakeServer server(&steps, false);
+    FakeTransport transport(&steps);
+    Federation federation(
+        options_, server, transport, store, [](const Model&) { return Evaluation(); }, [](const Event&) {});
+    EXPECT_EQ(error_text([&] { federation.run(); }, Error::Kind::kFailure), "disk full");
   }
 }
 

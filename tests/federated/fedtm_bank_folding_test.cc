@@ -40,50 +40,6 @@ TEST(FedtmBankTest, FoldedScoreIsTheFormula) {
   }
 }
 
-// Fourteen holders of each of two classes, and room for ten: those with the most samples.
-TEST(FedtmBankTest, FoldedScoreOfManyHoldersIsTheFormula) {
-  constexpr size_t kClauses = 12;
-  constexpr int kModels = 3;
-  constexpr int kThreshold = 25;
-  const auto images = hand_made::all_images(kWidth);
-  for (uint64_t seed = 0; seed < 5; ++seed) {
-    RandomStream random({seed, "many-holders"});
-    Clients clients(14);
-    std::vector<std::vector<Holder>> holders(2);
-    for (std::vector<Bank>& banks : clients) {
-      for (uint16_t label = 0; label < 2; ++label) {
-        banks.push_back(random_bank(label, kClauses, random));
-        holders[label].push_back({banks.back()});
-      }
-    }
-    ManyHolders many{.literal_prior = 15, .samples_prior = 0};
-    double low = 0;
-    double trust = 0;
-    for (std::vector<Holder>& of_class : holders) {
-      std::stable_sort(of_class.begin(), of_class.end(),
-                       [](const Holder& a, const Holder& b) { return a.bank.samples > b.bank.samples; });
-      of_class.resize(10);
-      const std::vector<size_t> kept = shares(of_class, kModels * kClauses / 2);
-      for (size_t i = 0; i < of_class.size(); ++i) {
-        // Where no clause fires, an opinion is -low / spread.
-        const auto silent = [](const std::vector<size_t>&) { return false; };
-        low -= of_class[i].trust() * calibrated(of_class[i].bank, kept[i], kThreshold, silent, many);
-        trust += of_class[i].trust();
-        ASSERT_GT(kept[i], 0u);
-      }
-    }
-    many.samples_prior = 300;
-    many.common_low = low / trust;
-    const std::vector<float> scores = all_scores(*fold(clients, 2, kModels, kThreshold));
-    for (size_t i = 0; i < images.size(); ++i) {
-      const auto fires_for = [&](const std::vector<size_t>& clause) { return fires(clause, images[i]); };
-      for (size_t label = 0; label < 2; ++label)
-        EXPECT_NEAR(scores[i * 2 + label],
-                    naive_score(holders[label], kModels * kClauses, kThreshold, fires_for, many), 1e-5);
-    }
-  }
-}
-
 // One machine of a composite over images of kWidth pixels in a row; a patch of the whole width is flat.
 struct Machine {
   size_t patch;
@@ -261,6 +217,49 @@ TEST(FedtmBankTest, FoldedEqualsUnfoldedWithinItsRounding) {
     }
   }
   EXPECT_GT(decided, samples * 9 / 10);
+}
+
+// Fourteen holders of each class and room for all their clauses. Clients that have seen all classes, and
+// clients that lack one; flat machines, and convolutional ones, where literals count.
+TEST(FedtmBankTest, FoldedScoreOfManyHoldersIsTheFormula) {
+  constexpr size_t kClasses = 3;
+  const auto images = hand_made::all_images(kWidth);
+  for (const bool complete : {true, false}) {
+    for (const size_t patch : {size_t{2}, kWidth}) {
+      RandomStream random({patch, "many-holders"});
+      const Machine machine = {.patch = patch, .clauses = 12, .threshold = 25, .models = 21};
+      std::vector<std::vector<Holder>> holders(kClasses);
+      std::vector<State> uploads;
+      for (size_t client = 0; client < (complete ? 14 : 21); ++client) {
+        std::vector<Bank> banks;
+        for (uint16_t label = 0; label < kClasses; ++label) {
+          if (!complete && client % kClasses == label) continue;
+          banks.push_back(random_bank(label, machine.clauses, random));
+          holders[label].push_back({banks.back()});
+        }
+        uploads.push_back(upload_of(banks, clause_layout(shape_of(machine), {}),
+                                    complete ? Familiar() : random_familiar(machine.clauses, random)));
+      }
+      const auto method = hand_made::method_of(recipe_of({machine}), hand_made::images(kWidth, kClasses));
+      const std::vector<float> scores = [&] {
+        const auto model = hand_made::fuse(*method->make_server(), uploads);
+        ThreadPool pool(1);
+        return model->scores(hand_made::images(kWidth, kClasses, images), pool);
+      }();
+      const Common common(holders, machine.threshold);
+      for (size_t i = 0; i < images.size(); ++i) {
+        const auto fires_for = [&](const std::vector<size_t>& clause) {
+          return fires_somewhere(clause, images[i], patch);
+        };
+        for (size_t label = 0; label < kClasses; ++label) {
+          EXPECT_NEAR(scores[i * kClasses + label],
+                      score_of_many(holders[label], common, complete, machine.threshold,
+                                    patch == kWidth ? 0 : 40, fires_for),
+                      1e-5);
+        }
+      }
+    }
+  }
 }
 
 // A quarter of a machine of twelve clauses: three, of which a pair fits. Never less than a pair.

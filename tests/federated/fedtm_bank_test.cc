@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+#include <set>
+
 #include "tests/federated/hand_made_banks.h"
 
 namespace bitfed {
@@ -56,8 +59,8 @@ TEST(FedtmBankTest, FamiliarSamplesByHand) {
   EXPECT_NEAR(scores(1)[3 * 1], 0.5, 1e-6);  // no room for them
 }
 
-// Twelve holders, room for ten: the two with the fewest samples are left out. Their clauses demand pixel 3,
-// those of the others pixel 0.
+// Twelve holders, of which ten times as many take part as the model has machines: the two with the fewest
+// samples are left out. Their clauses demand pixel 3, those of the others pixel 0.
 TEST(FedtmBankTest, OfManyHoldersTheLargest) {
   const Bank other{.label = 1, .samples = 50, .weights = {1, 1}, .clauses = {{1}, {2}}};
   Clients clients;
@@ -70,28 +73,53 @@ TEST(FedtmBankTest, OfManyHoldersTheLargest) {
                     .positive_mean = 10};
     clients.push_back({bank, other});
   }
-  const auto model = fold(clients, 2, 4);  // 4 * 2.5 holders
-  for (size_t clause = 0; clause < model->members()[0].clauses; ++clause) {
-    const std::vector<size_t> literals = literals_of(model->members()[0], 0, clause);
-    if (!literals.empty()) {
-      EXPECT_THAT(literals, ElementsAre(0));
+  const auto kept = [&](int models) {
+    std::set<size_t> literals;
+    const auto model = fold(clients, 2, models);
+    for (size_t clause = 0; clause < model->members()[0].clauses; ++clause) {
+      for (const size_t literal : literals_of(model->members()[0], 0, clause)) literals.insert(literal);
     }
-  }
+    return literals;
+  };
+  EXPECT_THAT(kept(1), ElementsAre(0));
+  EXPECT_THAT(kept(12), ElementsAre(0, 3));
 }
 
-// A clause of many literals fits its client's samples alone. With eleven holders 5 / (1 + 15) is kept before
-// 6 / (5 + 15); with ten the heavier clause is.
-TEST(FedtmBankTest, OfManyHoldersClausesOfFewLiterals) {
-  const auto kept = [](size_t holders) {
-    const Bank bank{
-        .label = 0, .samples = 100, .weights = {6, 1, 5, 1}, .clauses = {{0, 1, 2, 3, 7}, {4}, {1}, {4}}};
-    Bank other = bank;
-    other.label = 1;
-    const auto model = fold(Clients(holders, {bank, other}), 2, 5);  // a pair for each of ten
-    return literals_of(model->members()[0], 0, 0);
-  };
-  EXPECT_THAT(kept(10), ElementsAre(0, 1, 2, 3, 7));
-  EXPECT_THAT(kept(11), ElementsAre(1));
+// Twelve holders with a clause for and one against, all of the same weight, and room for eight of the 24
+// clauses: four of each polarity, each of which stands for three.
+TEST(FedtmBankTest, OfManyHoldersASample) {
+  const Bank bank{.label = 0, .samples = 100, .weights = {6, 6}, .clauses = {{0}, {1}}, .positive_mean = 6};
+  Bank other = bank;
+  other.label = 1;
+  const Clients clients(12, {bank, other});
+  const TsetlinMember whole = fold(clients, 2, 12)->members()[0];
+  const TsetlinMember sampled = fold(clients, 2, 4)->members()[0];
+  ASSERT_EQ(whole.clauses, 24u);
+  ASSERT_EQ(sampled.clauses, 8u);
+  for (size_t clause = 0; clause < 8; ++clause) {
+    EXPECT_THAT(literals_of(sampled, 0, clause), ElementsAre(clause < 4 ? 0 : 1));
+    EXPECT_NEAR(sampled.weights[clause] / sampled.scale, (clause < 4 ? 3 : -3) / 12.0, 1e-6);
+  }
+  EXPECT_EQ(sampled.bias[0] / sampled.scale, whole.bias[0] / whole.scale);
+}
+
+// A clause that weighs more than a step is kept with its own weight; the others share what room is left.
+TEST(FedtmBankTest, OfManyHoldersHeavyClausesAreCertain) {
+  Clients clients;
+  for (size_t i = 0; i < 12; ++i) {
+    const Bank bank{.label = 0,
+                    .samples = 100,
+                    .weights = {i == 5 ? 90 : 1, 1},
+                    .clauses = {{i == 5 ? 3u : 0u}, {}},
+                    .positive_mean = 6};
+    clients.push_back({bank, {.label = 1, .samples = 100, .weights = {1, 1}, .clauses = {{0}, {}}}});
+  }
+  const TsetlinMember member = fold(clients, 2, 1)->members()[0];  // ten holders, two clauses
+  ASSERT_EQ(member.clauses, 2u);
+  std::map<size_t, double> weights;
+  for (size_t clause = 0; clause < 2; ++clause)
+    weights[literals_of(member, 0, clause)[0]] = member.weights[clause] / member.scale;
+  EXPECT_NEAR(weights[3] / weights[0], 90 / 9.0, 1e-5);
 }
 
 // 0 is said of the class that a holder tells apart worst, not of its others on average.

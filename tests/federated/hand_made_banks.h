@@ -73,26 +73,12 @@ inline std::vector<size_t> shares(const std::vector<Holder>& holders, size_t pai
   return kept;
 }
 
-// What differs where a class has more than ten holders: docs/methods/fedtm-bank.md.
-struct ManyHolders {
-  double literal_prior = 0;  // clauses are kept by weight / (literals + prior)
-  double samples_prior = 0;  // means count by n / (n + prior)
-  double common_low = 0;     // low / spread, on average over the holders of all classes
-};
-
 // What the `share` heaviest clauses of each polarity of a bank say in the common unit, by the definition: 1
 // for the holder's own samples of the class, 0 for those of the class that it tells apart worst. Empty
 // clauses are none. A clause has a part in the means by its weight to the power of one and a half.
 template <typename Fires>
-double calibrated(const Bank& bank, size_t share, double threshold, const Fires& fires_for,
-                  const ManyHolders& many = {}) {
-  const auto worth = [&](size_t i) {
-    const auto literals = static_cast<double>(bank.clauses[i].size());
-    return many.literal_prior == 0 ? bank.weights[i] : bank.weights[i] / (literals + many.literal_prior);
-  };
-  const auto lighter = [&](size_t a, size_t b) {
-    return worth(a) != worth(b) ? worth(a) < worth(b) : bank.weights[a] < bank.weights[b];
-  };
+double calibrated(const Bank& bank, size_t share, double threshold, const Fires& fires_for) {
+  const auto lighter = [&](size_t a, size_t b) { return bank.weights[a] < bank.weights[b]; };
   double sum = 0;
   double left[2] = {1, 1};
   for (const size_t polarity : {0u, 1u}) {
@@ -115,8 +101,7 @@ double calibrated(const Bank& bank, size_t share, double threshold, const Fires&
   const auto shrunk = [&](double mean) { return mean * (mean > 0 ? left[0] : left[1]); };
   const double low = shrunk(std::min(bank.negative_mean + bank.hardest_excess, bank.positive_mean));
   const double spread = std::max(shrunk(bank.positive_mean) - low, threshold * (left[0] + left[1]) / 2);
-  const double evidence = bank.samples / (bank.samples + many.samples_prior);
-  return (sum - low * evidence) / spread - many.common_low * (1 - evidence);
+  return (sum - low) / spread;
 }
 
 // By how much a sample is unlike what a holder knows, to the holder's first `count` familiar clauses: 0 for
@@ -138,21 +123,77 @@ double strangeness(const Familiar& familiar, size_t count, double threshold, con
 // The score of one class for one image: docs/methods/fedtm-bank.md.
 template <typename Fires>
 double naive_score(const std::vector<Holder>& holders, size_t budget, double threshold,
-                   const Fires& fires_for, const ManyHolders& many = {}) {
+                   const Fires& fires_for) {
   const std::vector<size_t> kept = shares(holders, budget / 2);
   double score = 0;
   double weight = 0;
   for (size_t i = 0; i < holders.size(); ++i) {
     const Holder& holder = holders[i];
     if (kept[i] == 0) continue;
-    double opinion =
-        calibrated(holder.bank, std::min(kept[i], holder.pairs()), threshold, fires_for, many) - 0.5;
+    double opinion = calibrated(holder.bank, std::min(kept[i], holder.pairs()), threshold, fires_for) - 0.5;
     if (kept[i] > holder.pairs())
       opinion += 0.1 * strangeness(holder.familiar, 2 * (kept[i] - holder.pairs()), threshold, fires_for);
     score += holder.trust() * opinion;
     weight += holder.trust();
   }
   return score / weight;
+}
+
+// The mean sums of a whole bank: docs/methods/fedtm-bank.md.
+inline double low_of(const Bank& bank) {
+  return std::min<double>(bank.negative_mean + bank.hardest_excess, bank.positive_mean);
+}
+inline double spread_of(const Bank& bank, double threshold) {
+  return std::max(bank.positive_mean - low_of(bank), threshold);
+}
+
+// Of the holders of all classes, by trust.
+struct Common {
+  double ratio = 0;  // low / spread
+  double spread = 0;
+
+  Common(const std::vector<std::vector<Holder>>& classes, double threshold) {
+    double trust = 0;
+    for (const std::vector<Holder>& holders : classes) {
+      for (const Holder& holder : holders) {
+        ratio += holder.trust() * low_of(holder.bank) / spread_of(holder.bank, threshold);
+        spread += holder.trust() * spread_of(holder.bank, threshold);
+        trust += holder.trust();
+      }
+    }
+    ratio /= trust;
+    spread /= trust;
+  }
+};
+
+// The score of a class with many holders where all their clauses are kept. `prior`: a clause counts by
+// weight / (literals + prior)^2, squared where the holders are complete; 0: by its weight.
+template <typename Fires>
+double score_of_many(const std::vector<Holder>& holders, const Common& common, bool complete,
+                     double threshold, double prior, const Fires& fires_for) {
+  double trust = 0;
+  for (const Holder& holder : holders) trust += holder.trust();
+  double score = -0.5;
+  double whole[2] = {0, 0};
+  double counted[2] = {0, 0};
+  double fired[2] = {0, 0};
+  for (const Holder& holder : holders) {
+    const double spread = complete ? common.spread : spread_of(holder.bank, threshold);
+    const double own = holder.trust() * low_of(holder.bank) / spread + (1 - holder.trust()) * common.ratio;
+    score -= holder.trust() / trust * (complete ? common.ratio : own);
+    for (size_t i = 0; i < holder.bank.weights.size(); ++i) {
+      const auto literals = static_cast<double>(holder.bank.clauses[i].size());
+      if (literals == 0) continue;
+      const double vote = holder.trust() / trust * holder.bank.weights[i] / spread;
+      const double size = std::pow(literals + prior, 2);
+      const double more = complete ? holder.bank.weights[i] / size : 1;
+      const double count = prior == 0 ? vote : vote / size * more;
+      whole[i % 2] += vote;
+      counted[i % 2] += count;
+      if (fires_for(holder.bank.clauses[i])) fired[i % 2] += count;
+    }
+  }
+  return score + fired[0] * whole[0] / counted[0] - fired[1] * whole[1] / counted[1];
 }
 
 inline std::vector<size_t> random_clause(RandomStream& random) {

@@ -17,6 +17,7 @@
 namespace bitfed {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 class NetworkMethodTest : public testing::TestWithParam<const char*> {
@@ -78,6 +79,22 @@ TEST_P(NetworkMethodTest, ACohortUploadsWhatItsClientsWould) {
         << client;
   }
   EXPECT_EQ(error_text([&] { std::rethrow_exception(uploads[3].error); }), "a client that fails");
+}
+
+// Of real networks alone, and only where a device has it; a note says so.
+TEST_P(NetworkMethodTest, PrecisionOfTensorCores) {
+  const std::string name = GetParam();
+  const std::string tf32 = "[client]\nprecision = \"tf32\"\n[method]\nname = \"" + name + "\"\n";
+  const auto made = [&](const std::string& recipe, const Trainers* trainers) {
+    return hand_made::method_of("[model]\nname = \"cnn4\"\nwidth = 16\n" + recipe, some_images(0), 3,
+                                trainers);
+  };
+  const Trainers device{.cohort = 4, .device = "a GPU", .tf32 = true};
+  if (name == "fedbnn") return;  // reads no such key
+  EXPECT_THAT(error_text([&] { made(tf32, nullptr); }),
+              HasSubstr("client.precision: found 'tf32', expected 'exact': the tensor cores of a GPU"));
+  EXPECT_THAT(made(tf32, &device)->make_server()->notes(), Contains(HasSubstr("precision = \"tf32\"")));
+  EXPECT_NO_THROW(made("[client]\nprecision = \"exact\"\n[method]\nname = \"" + name + "\"\n", nullptr));
 }
 
 TEST_P(NetworkMethodTest, ThreadsDoNotChangeTheServer) {

@@ -125,6 +125,7 @@ TEST_F(PersonalEvaluationTest, RestoredModelsAreEvaluated) {
   states_.put(0, keeps(0));
   states_.put(1, keeps(1));
   const std::vector<uint32_t> needed = states_.save(1);
+  states_.write_saved();
   ClientStates restored(folder_.path(), 3);
   restored.restore(1, needed);
   PersonalEvaluation personal(train_, partition_, true, test_);

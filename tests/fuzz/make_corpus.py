@@ -313,6 +313,10 @@ def main():
     save("csv", "bad.csv", b"a,l\nnan,x\n")
     save("csv", "nulls.csv", b"a,b,l,p,q\n1,,x,1,2\n3,NA,y,1,3\n5,6,null,2,2\n7,8,x,None,1\n9,10,y,2,2\n1,2,y,2,2\n")
 
+    save("toml", "recipe.toml", b"name = 'n' # c\nseed = 3\n[data.partition]\nkind = \"iid\"\n[model]\npatch = [10, 10]\n")
+    save("toml", "values.toml", b"a = [0x1f, 0b1, 1_0, -1.5e-3, inf, true, {b.c = 1}]\nd.e = \"\\u00e9\\n\"\n[[f]]\n[[f]]\n[f.g]\n")
+    save("toml", "strings.toml", b"a = \"\"\"\nx \\\n  y\"\"\"\nb = '''\nz'''\n'q.r' = ''\n")
+
     save("tar", "ustar.tar", archive(tarfile.USTAR_FORMAT))
     save("tar", "gnu.tar", archive(tarfile.GNU_FORMAT))
     save("tar", "pax.tar", archive(tarfile.PAX_FORMAT))

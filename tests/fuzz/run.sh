@@ -7,7 +7,7 @@ target=${1:?usage: run.sh TARGET|all [RUNS]}
 runs=${2:-100000}
 source=$(cd "$(dirname "$0")/../.." && pwd)
 build=$source/build/fuzz
-[ "$target" = all ] && target="gzip idx mat csv tar npy npz image leaf safetensors clauses model tsetlin_messages mlp_messages network_messages rank_messages secure_messages session renewal"
+[ "$target" = all ] && target="gzip toml idx mat csv tar npy npz image leaf safetensors clauses model tsetlin_messages mlp_messages network_messages rank_messages secure_messages session renewal"
 
 cd "$source"
 cmake --preset fuzz >/dev/null

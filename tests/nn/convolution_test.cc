@@ -169,6 +169,72 @@ TEST(ConvolutionTest, AFirstLayerSumsImageByImageOnEveryInstructionSet) {
   force_kernels(before);
 }
 
+// One chain of fused multiply-adds for every sum, by pixel of the output and filter, whatever the share of
+// zeros: those of a sparse gradient are left out.
+void expect_chains(const Case& c, uint32_t zeros_of_ten) {
+  SCOPED_TRACE(named(c));
+  Images input(c.batch, c.input());
+  fill(c.input(), 4, &input);
+  Convolution layer(c.batch, c.input(), c.out, "layer", c.kernel);
+  layer.initialise(RandomStream({3, "layer"}));
+  layer.forward(input, c.batch, Pass::kTraining);
+  fill(layer.output().shape(), 5, &layer.output_gradient());
+  const size_t pixels = layer.output().shape().pixels();
+  RandomStream random({6, "zeros"});
+  for (size_t k = 0; k < c.batch * pixels * c.out; ++k) {
+    if (random.below(10) < zeros_of_ten) layer.output_gradient().data()[k] = 0;
+  }
+  const Images g = layer.output_gradient();
+  const std::vector<float> weights = layer.deployed()[0];
+  Images other(c.batch, input.shape().without_border());
+  fill(other.shape(), 7, &other);
+  Matrix of_weights(c.kernel.taps() * c.in, c.out);
+  Images of_input(c.batch, other.shape());
+  Images added = other;
+  for (size_t image = 0; image < c.batch; ++image) {
+    plain::for_each_tap(c.height, c.width, c.kernel, [&](size_t pixel, size_t from, size_t tap) {
+      const float* gradient = g.row(image, 0) + pixel * c.out;
+      const float* x = input.row(image, from / c.width) + from % c.width * c.in;
+      for (size_t a = 0; a < c.in; ++a) {
+        const float* row = weights.data() + (tap * c.in + a) * c.out;
+        float& sum = of_input.row(image, 0)[from * c.in + a];
+        float& sum_added = added.row(image, 0)[from * c.in + a];
+        for (size_t o = 0; o < c.out; ++o) {
+          float& of_weight = of_weights.row(tap * c.in + a)[o];
+          of_weight = std::fma(x[a], gradient[o], of_weight);
+          sum = std::fma(row[o], gradient[o], sum);
+          sum_added = std::fma(row[o], gradient[o], sum_added);
+        }
+      }
+    });
+  }
+  Images result(c.batch, other.shape());
+  std::fill_n(result.data(), c.batch * other.shape().image_floats(), 1e9f);  // must be overwritten
+  layer.backward(input, c.batch, &result);
+  Images both(c.batch, other.shape());
+  layer.backward_adding(input, c.batch, other, &both);
+  for (size_t k = 0; k < c.batch * other.shape().image_floats(); ++k) {
+    ASSERT_EQ(result.data()[k], of_input.data()[k]) << k;
+    const float whole = c.kernel.stride == 1 ? added.data()[k] : other.data()[k] + of_input.data()[k];
+    ASSERT_EQ(both.data()[k], whole) << k;
+  }
+  for (size_t k = 0; k < c.kernel.taps() * c.in * c.out; ++k)
+    ASSERT_EQ(layer.weight_gradient().row(k / c.out)[k % c.out], of_weights.row(k / c.out)[k % c.out]) << k;
+}
+
+TEST(ConvolutionTest, SumsAreChainsWhateverTheShareOfZerosOnEveryInstructionSet) {
+  const std::string before = kernels().name;
+  std::vector<Case> cases = kernel_cases();
+  cases.insert(cases.end(), std::begin(kCases), std::end(kCases));
+  for (const Kernels* table : supported_kernels()) {
+    force_kernels(table->name);
+    for (const Case& c : cases) {
+      for (const uint32_t zeros_of_ten : {0u, 8u, 10u}) expect_chains(c, zeros_of_ten);
+    }
+  }
+  force_kernels(before);
+}
+
 // The plain loops' own gradients: sum(output * g) is linear in inputs and in weights.
 TEST(ConvolutionTest, PlainGradientsAgreeWithCentralDifferences) {
   for (const Case& c : kernel_cases()) {

@@ -80,12 +80,11 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
   const Filters filters = random_filters(5, 288);
   const Matrix r1 = polar_factor(random_matrix(18, 1));
   const Matrix r2 = polar_factor(random_matrix(16, 2));
-  RotationWorkspace workspace(288);
+  FilterRotation rotation(288);
   Filters rotated = filters;
   Filters back = filters;
-  for_each_run(filters.count, 2, [&](const FilterRun& run) {
-    rotate(filters.filter(run.first), run.count, r1, r2, &workspace, rotated.filter(run.first));
-  });
+  rotation.take(r1, r2, false);
+  for (size_t f = 0; f < filters.count; ++f) rotation.rotate(filters.filter(f), rotated.filter(f));
   // One element by hand: (R1' W R2)[2][3].
   double expected = 0;
   for (size_t i = 0; i < 18; ++i) {
@@ -93,16 +92,38 @@ TEST(RotationTest, ThereAndBackIsTheSame) {
       expected +=
           static_cast<double>(r1.row(i)[2]) * filters.filter(4)[i * filters.stride + j] * r2.row(j)[3];
   }
-  EXPECT_NEAR(rotated.filter(4)[2 * rotated.stride + 3], expected, 1e-5);
-  prepare_backward(r2, &workspace);
-  for_each_run(filters.count, 2, [&](const FilterRun& run) {
-    rotate_backward(rotated.filter(run.first), run.count, r1, &workspace, back.filter(run.first));
-  });
+  EXPECT_NEAR(rotated.filter(4)[2 * rotated.stride + 3], expected, 5e-4);
+  rotation.take(r1, r2, true);
+  for (size_t f = 0; f < filters.count; ++f) rotation.rotate(rotated.filter(f), back.filter(f));
   for (size_t r = 0; r < 18; ++r) {
     for (size_t c = 0; c < 16; ++c) {
       const size_t at = r * filters.stride + c;
-      EXPECT_NEAR(back.filter(3)[at], filters.filter(3)[at], 1e-4);
+      EXPECT_NEAR(back.filter(3)[at], filters.filter(3)[at], 1e-3);
     }
+  }
+}
+
+// What is farthest from 1: a rotation that is stretched, a filter that fills the range in one direction, and
+// one of zeros.
+TEST(RotationTest, ExtremesStayInRange) {
+  Filters filters(2, 16 * 16);
+  Matrix left(16, 16);
+  Matrix right(16, 16);
+  for (size_t r = 0; r < 16; ++r) {
+    for (size_t c = 0; c < 16; ++c) {
+      // Columns of a Hadamard matrix, times 3: all their values are as large as the largest.
+      left.row(r)[c] = right.row(r)[c] = (__builtin_popcountll(r & c) % 2 == 0 ? 1 : -1) * 0.75f;
+      filters.filter(0)[r * filters.stride + c] = 1e6f;
+    }
+  }
+  FilterRotation rotation(16 * 16);
+  Filters rotated = filters;
+  for (const bool back : {false, true}) {
+    rotation.take(left, right, back);
+    for (size_t f = 0; f < 2; ++f) rotation.rotate(filters.filter(f), rotated.filter(f));
+    EXPECT_NEAR(rotated.filter(0)[0], 1e6 * 16 * 16 * 0.75 * 0.75, 1e5);
+    EXPECT_NEAR(rotated.filter(0)[1], 0, 1e5);
+    for (size_t i = 0; i < 16 * 16; ++i) EXPECT_EQ(rotated.filter(1)[i], 0);
   }
 }
 

@@ -79,6 +79,18 @@ TEST(Reproduction, TextForATerminal) {
       "- A note\n");
 }
 
+TEST(Reproduction, ASweepHasNoPaperBesideIt) {
+  ReproducedTable table = small_table();
+  for (ReproducedRow& row : table.rows) {
+    for (ReproducedCell& cell : row.cells) cell.paper.reset();
+  }
+  table.columns[1].against.reset();
+  EXPECT_THAT(reproduction_text(table, {0}), HasSubstr("\n\n"
+                                                       "data/split           FedTMOS          bank\n"
+                                                       "mnist/Dir(0.1)  98.20 ± 0.28  94.00 ± 0.82\n"));
+  EXPECT_THAT(reproduction_markdown(table), HasSubstr("| data | split | FedTMOS | bank |\n"));
+}
+
 TEST(Reproduction, Markdown) {
   const std::string text = reproduction_markdown(small_table());
   EXPECT_THAT(

@@ -107,7 +107,10 @@ class HostileServerTest : public testing::Test {
     const auto method = make_method(
         {.recipe = recipe, .prototype = prototype_, .clients = 3, .sampling = {3, 3}, .served = true});
     broadcast_ = encode(method->make_server()->broadcast(1));
-    for (const char* name : {"ann", "bob"}) identities_.push_back(make_certificate_identity(trust(name)));
+    uint32_t number = 0;
+    for (const char* name : {"ann", "bob"})
+      channels_.push_back(std::make_shared<Channel>(random_secret(), kFederation, ++number,
+                                                    make_certificate_identity(trust(name))));
 
     grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
     options.pem_root_certs = text_of_file(folder_ / "certs/ca.pem");
@@ -236,8 +239,8 @@ class HostileServerTest : public testing::Test {
     secure_ = std::make_unique<SecureServer>(session(attempt), std::vector<uint32_t>{0, 1, 2}, 2);
     others_.clear();
     for (uint32_t number : {1u, 2u}) {
-      others_.push_back(std::make_unique<SecureClient>(
-          ClientSession{session(attempt), random_secret(), {}, {}, {}}, number, *identities_[number - 1], 2));
+      others_.push_back(std::make_unique<SecureClient>(ClientSession{session(attempt), random_secret()},
+                                                       channels_[number - 1], 2));
       secure_->add_keys(number, others_.back()->keys());
     }
     send_work(attempt);
@@ -254,7 +257,7 @@ class HostileServerTest : public testing::Test {
   TemporaryFolder folder_;
   Dataset prototype_;
   Bytes broadcast_;
-  std::vector<std::unique_ptr<Identity>> identities_;
+  std::vector<std::shared_ptr<Channel>> channels_;  // of ann and bob
   Sessions sessions_;
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
@@ -271,27 +274,35 @@ class HostileServerTest : public testing::Test {
 
 TEST_F(HostileServerTest, KeysOfAnotherRoundOrOfItsOwnAreRefused) {
   start_device();
-  // The keys that the others signed for another attempt.
-  const auto list_with = [&](uint32_t attempt, const Bytes& keys_of_device, const auto& change) {
+  // Of an attempt in which the others take part in another: why the device refuses the list of keys that was
+  // changed, or the shares that follow it. It has sent no update by then.
+  const auto refusal = [&](uint32_t attempt, uint32_t of_others, const auto& change) {
+    std::vector<SecureClient> others;
+    for (const auto& channel : channels_)
+      others.emplace_back(ClientSession{session(of_others), random_secret()}, channel, 2);
+    send_work(attempt);
     KeyList list{{0, 1, 2}, {}};
-    list.keys[0] = read_keys(keys_of_device);
-    for (uint32_t number : {1u, 2u}) {
-      const SecureClient other({session(attempt), random_secret(), {}, {}, {}}, number,
-                               *identities_[number - 1], 2);
-      list.keys[number] = read_keys(other.keys());
+    list.keys[0] = read_keys(bytes_of(next().secure().content()));
+    for (const SecureClient& other : others) {
+      const RoundKeys keys = read_keys(other.keys());
+      list.keys[keys.number] = keys;
     }
+    SealedShares shares;
+    for (uint32_t number : {1u, 2u})
+      shares[number] = read_sealed(others[number - 1].shares_for(write_key_list(list))).at(0);
     change(&list);
-    return write_key_list(list);
+    send_secure(Secure::KEYS, attempt, write_key_list(list));
+    if (next().has_failed()) return message_.failed().reason();
+    EXPECT_EQ(message_.secure().phase(), Secure::SHARES);
+    send_secure(Secure::SHARES, attempt, write_sealed(shares));
+    return reason();
   };
-  send_work(0);
-  send_secure(Secure::KEYS, 0, list_with(7, bytes_of(next().secure().content()), [](KeyList*) {}));
-  EXPECT_THAT(reason(), HasSubstr("client 1: the keys are not signed by 'ann': refused"));
-  // A key of the server's own in place of bob's.
-  send_work(1);
-  send_secure(Secure::KEYS, 1, list_with(1, bytes_of(next().secure().content()), [](KeyList* list) {
-                list->keys[2].mask = public_key(random_secret());
-              }));
-  EXPECT_THAT(reason(), HasSubstr("client 2: the keys are not signed by 'bob': refused"));
+  const PublicKey servers = KeyPair(random_secret()).public_key();
+  EXPECT_THAT(refusal(0, 7, [](KeyList*) {}), HasSubstr("those of client 1 cannot be opened: refused"));
+  EXPECT_THAT(refusal(1, 1, [&](KeyList* list) { list->keys[2].mask = servers; }),
+              HasSubstr("those of client 2 cannot be opened: refused"));
+  EXPECT_THAT(refusal(2, 2, [&](KeyList* list) { list->keys[2].channel = servers; }),
+              HasSubstr("client 2: the keys are not signed by 'bob': refused"));
 }
 
 // However often the server asks for the update of a sum, it gets the same bytes: the same masks, and the same

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "bitfed/rpc/device/client_store.h"
+#include "bitfed/rpc/device/device_channel.h"
 #include "bitfed/rpc/security/certificate_identity.h"
 #include "bitfed/rpc/security/certificates.h"
 #include "tests/base/error_text.h"
@@ -19,6 +20,7 @@ TEST(ClientStoreTest, RemembersASumAndThatItWasOpened) {
   ClientStore::Sum sum{7, 2, {}};
   sum.session.session[3] = 9;
   sum.session.secret[0] = 8;
+  sum.session.channel[5] = 7;
   sum.session.key_list = {1, 2, 3};
   {
     ClientStore store(folder / "client.sqlite");
@@ -36,13 +38,18 @@ TEST(ClientStoreTest, RemembersASumAndThatItWasOpened) {
   EXPECT_EQ(read->attempt, 2u);
   EXPECT_EQ(read->session.session, sum.session.session);
   EXPECT_EQ(read->session.secret, sum.session.secret);
+  EXPECT_EQ(read->session.channel, sum.session.channel);
   EXPECT_EQ(read->session.key_list, sum.session.key_list);
   EXPECT_EQ(read->session.peer_shares, sum.session.peer_shares);
   EXPECT_EQ(read->session.survivors, sum.session.survivors);
   EXPECT_EQ(store.last_opened(), 7u);
   // Another sum does not make it forget.
-  store.put_sum({8, 0, {}});
+  sum = {8, 0, {}};
+  sum.session.secret[0] = 10;
+  store.put_sum(sum);
   EXPECT_EQ(store.last_opened(), 7u);
+  EXPECT_EQ(store.sum()->round, 8u);
+  EXPECT_TRUE(store.sum()->session.survivors.empty());
 }
 
 class IdentityTest : public testing::Test {
@@ -94,6 +101,50 @@ TEST_F(IdentityTest, RefusesEverybodyElse) {
   EXPECT_THAT(text(bob->certificate(), {1, 2}, bob->sign(kText)), HasSubstr("not signed by 'bob'"));
   EXPECT_THAT(text({1, 2, 3}, kText, {}), HasSubstr("expected a certificate"));
   EXPECT_THAT(text({}, kText, {}), HasSubstr("expected a certificate"));
+}
+
+// What was good once is not checked again while the certificate lasts; anything else is.
+TEST_F(IdentityTest, RemembersWhatItHasChecked) {
+  using namespace std::chrono_literals;
+  auto now = std::chrono::system_clock::now();
+  const auto path = folder_ / "ours";
+  const auto ann = make_certificate_identity(
+      {path / "ca.pem", path / "clients/ann.pem", path / "clients/ann.key"}, [&] { return now; });
+  const auto bob = identity("clients/bob");
+  const Bytes certificate = bob->certificate();
+  const Bytes signature = bob->sign(kText);
+  const auto text = [&](const Bytes& signed_text, const Bytes& signature_of_it) {
+    return error_text([&] { EXPECT_EQ(ann->check(certificate, signed_text, signature_of_it), "bob"); });
+  };
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(text(kText, signature), "");
+  Bytes changed = signature;
+  changed.back() ^= 1;
+  EXPECT_THAT(text(kText, changed), HasSubstr("not signed by 'bob'"));
+  EXPECT_THAT(text({1, 2}, signature), HasSubstr("not signed by 'bob'"));
+  now += 9 * 24h;
+  EXPECT_EQ(text(kText, signature), "");
+  now += 2 * 24h;
+  EXPECT_THAT(text(kText, signature), HasSubstr("certificate has expired"));
+}
+
+// One channel for the sums of a device, until its certificate may be another. A sum goes on with its own.
+TEST_F(IdentityTest, AChannelServesManySums) {
+  const auto path = folder_ / "ours";
+  const ClientTrust trust{path / "ca.pem", path / "clients/ann.pem", path / "clients/ann.key"};
+  const ClientSession begins;
+  DeviceChannel device(trust);
+  const auto first = device.of(begins, "federation", 3);
+  EXPECT_EQ(device.of(begins, "federation", 3), first);
+  EXPECT_EQ(first->number(), 3u);
+  EXPECT_EQ(first->check(first->keys()), "ann");
+  device.forget();
+  const auto second = device.of(begins, "federation", 3);
+  EXPECT_NE(second->key(), first->key());
+  ClientSession goes_on;
+  goes_on.secret[0] = 1;
+  goes_on.channel = first->key();
+  EXPECT_EQ(device.of(goes_on, "federation", 3)->keys().channel, first->keys().channel);
+  EXPECT_NE(device.of(begins, "federation", 3)->key(), first->key());
 }
 
 }  // namespace

@@ -43,17 +43,18 @@ Bytes counting(uint8_t from, size_t size) {
 TEST(PrimitivesTest, X25519) {
   const Secret alice = block_of(bytes_of("77076d0a7318a57d3c16c17251b26645df4c2f87ebc0992ab177fba51db92c2a"));
   const Secret bob = block_of(bytes_of("5dab087e624a8a4b79e17f8b83800ee66f3bb1292618b6fd1c2f8b27ff88e0eb"));
-  EXPECT_EQ(public_key(alice),
+  EXPECT_EQ(KeyPair(alice).public_key(),
             block_of(bytes_of("8520f0098930a754748b7ddcb43ef75a0dbf3a0d26381af4eba4a98eaa9b4e6a")));
   const Secret shared =
       block_of(bytes_of("4a5d9d5ba4ce2de1728e3bf480350f25e07e21c947d19e3376f09b3c1e161742"));
-  EXPECT_EQ(agree(alice, public_key(bob)), shared);
-  EXPECT_EQ(agree(bob, public_key(alice)), shared);
+  EXPECT_EQ(KeyPair(alice).agree(KeyPair(bob).public_key()), shared);
+  EXPECT_EQ(KeyPair(bob).agree(KeyPair(alice).public_key()), shared);
 }
 
 TEST(PrimitivesTest, AKeyOfLowOrderIsRefused) {
-  EXPECT_THAT(error_text([] { agree(random_secret(), PublicKey{}); }), HasSubstr("not of low order"));
-  EXPECT_THAT(error_text([] { agree(random_secret(), PublicKey{1}); }), HasSubstr("not of low order"));
+  EXPECT_THAT(error_text([] { KeyPair(random_secret()).agree(PublicKey{}); }), HasSubstr("not of low order"));
+  EXPECT_THAT(error_text([] { KeyPair(random_secret()).agree(PublicKey{1}); }),
+              HasSubstr("not of low order"));
 }
 
 // RFC 5869, cases 1 to 3.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "bitfed/base/error.h"
@@ -12,6 +13,7 @@
 #include "bitfed/secure/protocol/neighbours.h"
 #include "bitfed/secure/protocol/secure_client.h"
 #include "bitfed/secure/protocol/secure_server.h"
+#include "bitfed/secure/protocol/shamir.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {
@@ -45,25 +47,39 @@ class NamedIdentity : public Identity {
 class Round {
  public:
   explicit Round(size_t clients, size_t min_clients = 3, const std::string& federation = "f")
-      : session_(session_of(federation, 1, 0, "00")), numbers_(clients) {
+      : federation_(federation), session_(session_of(federation, 1, 0, "00")), numbers_(clients) {
     std::iota(numbers_.begin(), numbers_.end(), 10u);
     for (const uint32_t number : numbers_) {
-      identities_.push_back(std::make_unique<NamedIdentity>("client-" + std::to_string(number)));
-      clients_.emplace(number, SecureClient({session_, random_secret(), {}, {}, {}}, number,
-                                            *identities_.back(), min_clients));
+      identities_.push_back(std::make_shared<NamedIdentity>("client-" + std::to_string(number)));
+      channels_.push_back(channel(number, random_secret()));
+      clients_.emplace(number, SecureClient({session_, random_secret()}, channels_.back(), min_clients));
       RandomStream random({number, "update"});
       ModularVector update = ModularVector::zero(kFields);
       update.values = {
           random.next_u64() & modular_mask(44), 1, number, number & 0xff, 2, 3, 4, 5, 100 + number};
       updates_[number] = update;
     }
-    server_ = std::make_unique<SecureServer>(session_, numbers_, min_clients);
+    server_ = std::make_shared<SecureServer>(session_, numbers_, min_clients);
   }
 
   SecureClient& client(uint32_t number) { return clients_.at(number); }
   SecureServer& server() { return *server_; }
-  const Digest& session() const { return session_; }
   const NamedIdentity& identity(size_t index) const { return *identities_[index]; }
+  std::shared_ptr<Channel> channel(uint32_t number, const Secret& key) const {
+    return std::make_shared<Channel>(key, federation_, number, identities_[number - 10]);
+  }
+  // The same clients with the same channels in another session.
+  Round next(uint32_t attempt) const {
+    Round round = *this;
+    round.session_ = session_of(federation_, 1, attempt, "00");
+    round.clients_.clear();
+    for (const auto& channel : channels_)
+      round.clients_.emplace(channel->number(), SecureClient({round.session_, random_secret()}, channel, 3));
+    round.server_ = std::make_shared<SecureServer>(round.session_, numbers_, 3);
+    round.masked_.clear();
+    round.pending_.clear();
+    return round;
+  }
 
   // Everybody but `lost` sends keys, and so on.
   bool keys(const std::vector<uint32_t>& lost = {}) {
@@ -110,14 +126,14 @@ class Round {
   }
   void restart_server() {
     const Bytes saved = server_->save();
-    server_ = std::make_unique<SecureServer>(session_, numbers_, 3);
+    server_ = std::make_shared<SecureServer>(session_, numbers_, 3);
     server_->restore(saved);
   }
   void restart_clients(size_t min_clients = 3) {
     std::map<uint32_t, SecureClient> restarted;
-    size_t i = 0;
     for (const auto& [number, client] : clients_)
-      restarted.emplace(number, SecureClient(client.session(), number, *identities_[i++], min_clients));
+      restarted.emplace(
+          number, SecureClient(client.session(), channel(number, client.session().channel), min_clients));
     clients_.swap(restarted);
   }
 
@@ -128,13 +144,15 @@ class Round {
     return left;
   }
 
+  std::string federation_;
   Digest session_;
   std::vector<uint32_t> numbers_;
-  std::vector<std::unique_ptr<NamedIdentity>> identities_;
+  std::vector<std::shared_ptr<NamedIdentity>> identities_;
+  std::vector<std::shared_ptr<Channel>> channels_;
   std::map<uint32_t, SecureClient> clients_;
   std::map<uint32_t, ModularVector> updates_, masked_;
   std::map<uint32_t, Bytes> pending_;
-  std::unique_ptr<SecureServer> server_;
+  std::shared_ptr<SecureServer> server_;
 };
 
 void expect_opens(Round* round, size_t survivors) {
@@ -242,7 +260,7 @@ TEST(HostileServerTest, AsksForASecondOpening) {
   };
   EXPECT_THAT(ask(client), HasSubstr("second, different list of survivors for the same sum: refused"));
   // Also after a restart.
-  SecureClient again(client.session(), 10, round.identity(0), 3);
+  SecureClient again(client.session(), round.channel(10, client.session().channel), 3);
   EXPECT_THAT(ask(again), HasSubstr("second, different list of survivors"));
   EXPECT_EQ(again.open(write_numbers(first)), answer);
 }
@@ -321,6 +339,70 @@ TEST(HostileServerTest, ReplaysAListOfKeys) {
               HasSubstr("some of client 55, which is no neighbour"));
 }
 
+// The owner of a channel has sealed for one session and one set of its keys: with others nothing opens, and
+// nobody masks.
+TEST(HostileServerTest, ReplaysOrChangesTheKeysOfMasks) {
+  Round earlier(10);
+  ASSERT_TRUE(earlier.keys() && earlier.shares());
+  const SealedShares earlier_shares = read_sealed(earlier.server().message_for(10));
+  const auto text = [&](uint32_t attempt, const auto& change) {
+    Round round = earlier.next(attempt);
+    EXPECT_TRUE(round.keys());
+    KeyList list = read_key_list(round.server().message_for(10));
+    EXPECT_TRUE(round.shares());
+    SealedShares shares = read_sealed(round.server().message_for(10));
+    SecureClient client({round.client(10).session().session, round.client(10).session().secret},
+                        round.channel(10, round.client(10).session().channel), 3);
+    change(&list, &shares);
+    return error_text([&] {
+      client.shares_for(write_key_list(list));
+      client.take_shares(write_sealed(shares));
+    });
+  };
+  EXPECT_EQ(text(1, [](KeyList*, SealedShares*) {}), "");
+  const PublicKey servers = KeyPair(random_secret()).public_key();
+  EXPECT_THAT(text(2, [&](KeyList* list, SealedShares*) { list->keys[15].mask = servers; }),
+              HasSubstr("those of client 15 cannot be opened: refused"));
+  EXPECT_THAT(text(3, [&](KeyList* list, SealedShares*) { list->keys[15].self_mask = servers; }),
+              HasSubstr("those of client 15 cannot be opened: refused"));
+  // Keys and shares of an earlier attempt, together.
+  EXPECT_THAT(text(4,
+                   [&](KeyList* list, SealedShares* shares) {
+                     list->keys[15] = read_keys(earlier.client(15).keys());
+                     (*shares)[15] = earlier_shares.at(15);
+                   }),
+              HasSubstr("those of client 15 cannot be opened: refused"));
+  // An earlier channel of that client, which it signed as well.
+  EXPECT_THAT(text(5,
+                   [&](KeyList* list, SealedShares*) {
+                     const RoundKeys keys = earlier.channel(15, random_secret())->keys();
+                     list->keys[15].channel = keys.channel;
+                     list->keys[15].signature = keys.signature;
+                   }),
+              HasSubstr("those of client 15 cannot be opened: refused"));
+}
+
+// A client that lost power may have forgotten the list that it sent shares for. To another list it sends
+// points of other polynomials, under another nonce.
+TEST(HostileServerTest, SendsAnotherListToAClientThatForgot) {
+  Round round(10);
+  ASSERT_TRUE(round.keys());
+  const ClientSession begun = round.client(10).session();
+  const Bytes whole = round.server().message_for(10);
+  KeyList less = read_key_list(whole);
+  less.keys.erase(19);
+  less.members.pop_back();
+  const auto shares_for = [&](const Bytes& list) {
+    SecureClient client(begun, round.channel(10, begun.channel), 3);
+    return read_sealed(client.shares_for(list)).at(11);
+  };
+  const Bytes first = shares_for(whole);
+  EXPECT_EQ(shares_for(whole), first);
+  const Bytes second = shares_for(write_key_list(less));
+  ASSERT_EQ(first.size(), 12u + 64 + 16);
+  EXPECT_NE(Bytes(first.begin(), first.begin() + 12), Bytes(second.begin(), second.begin() + 12));
+}
+
 TEST(HostileServerTest, PutsItsOwnKeysIn) {
   Round round(10);
   ASSERT_TRUE(round.keys());
@@ -330,14 +412,13 @@ TEST(HostileServerTest, PutsItsOwnKeysIn) {
     change(&changed);
     return error_text([&] { round.client(10).shares_for(write_key_list(changed)); });
   };
-  const PublicKey servers = public_key(random_secret());
-  EXPECT_THAT(text([&](KeyList* l) { l->keys[15].mask = servers; }), HasSubstr("client 15: the signature"));
+  const PublicKey servers = KeyPair(random_secret()).public_key();
   EXPECT_THAT(text([&](KeyList* l) { l->keys[15].channel = servers; }),
               HasSubstr("client 15: the signature"));
   // One client of its own under two numbers.
   EXPECT_THAT(text([&](KeyList* l) {
                 l->keys[15].certificate = l->keys[14].certificate;
-                l->keys[15].signature = round.identity(4).sign(signed_text(round.session(), l->keys[15]));
+                l->keys[15].signature = round.identity(4).sign(signed_text("f", l->keys[15]));
               }),
               HasSubstr("found 'client-14' twice"));
   EXPECT_THAT(text([&](KeyList* l) { l->keys.erase(15); }),
@@ -402,7 +483,7 @@ TEST(NeighboursTest, LargeRoundsAreRingsOfTheSession) {
   size_t same = 0;
   for (const uint32_t member : members) {
     const std::vector<uint32_t> holders = some.holders(member);
-    EXPECT_EQ(holders.size(), 65u);
+    EXPECT_EQ(holders.size(), 57u);
     EXPECT_TRUE(std::binary_search(holders.begin(), holders.end(), member));
     for (const uint32_t holder : holders) {
       const std::vector<uint32_t> back = some.holders(holder);
@@ -414,6 +495,41 @@ TEST(NeighboursTest, LargeRoundsAreRingsOfTheSession) {
   EXPECT_EQ(threshold_of(10), 7u);
   EXPECT_EQ(threshold_of(65), 44u);
   EXPECT_EQ(threshold_of(3), 3u);
+}
+
+// The base-2 logarithm of the probability that at least `least` of `drawn` are among the marked ones of
+// `all`.
+double log2_tail(size_t all, size_t marked, size_t drawn, size_t least) {
+  const auto choose = [](size_t n, size_t k) {
+    return std::lgamma(n + 1.0) - std::lgamma(k + 1.0) - std::lgamma(static_cast<double>(n - k) + 1);
+  };
+  double sum = 0;
+  for (size_t hit = least; hit <= std::min(marked, drawn); ++hit)
+    sum += std::exp(choose(marked, hit) + choose(all - marked, drawn - hit) - choose(all, drawn));
+  return std::log2(sum);
+}
+
+// A tenth of the members are hostile: no client has so many of them among its neighbours that both of its
+// secrets can be opened, but in one round of 2^40. Fewer neighbours would not do in the last round of a row.
+TEST(NeighboursTest, ATenthOfTheMembersIsTooFew) {
+  EXPECT_EQ(neighbours_in(3), 2u);
+  EXPECT_EQ(neighbours_in(64), 63u);
+  EXPECT_EQ(neighbours_in(65), 32u);
+  const auto log2_failure = [](size_t members, size_t neighbours) {
+    const size_t needed = 2 * threshold_of(neighbours + 1) - (neighbours + 1);
+    return std::log2(static_cast<double>(members)) + log2_tail(members - 1, members / 10, neighbours, needed);
+  };
+  for (size_t members = 65; members <= 1 << 20; members += 1 + members / 200) {
+    EXPECT_EQ(neighbours_in(members) % 2, 0u);
+    EXPECT_LT(neighbours_in(members), kMaxShares);
+    EXPECT_LT(log2_failure(members, neighbours_in(members)), -40) << members;
+  }
+  for (const size_t members : {300, 500, 1000, 2000, 10000, 1 << 20})
+    EXPECT_GT(log2_failure(members, neighbours_in(members) - 2), -40) << members;
+  // By hand: of 200 members 20 are hostile, of 57 holders 21 must be.
+  EXPECT_EQ(2 * threshold_of(57) - 57, 21u);
+  EXPECT_EQ(log2_failure(200, 56), -INFINITY);
+  EXPECT_NEAR(log2_tail(4, 2, 2, 2), -std::log2(6.0), 1e-9);
 }
 
 // Whatever bytes come, a reader gives an error or a value, and nothing else.

@@ -24,13 +24,14 @@ struct Transcript {
 
 Transcript round_of(const std::vector<ModularVector>& updates) {
   const Digest session = session_of("transcript", 1, 0, "");
-  const NoIdentity nobody;
+  const auto nobody = std::make_shared<NoIdentity>();
   std::vector<uint32_t> numbers(kClients);
   std::iota(numbers.begin(), numbers.end(), 0u);
   SecureServer server(session, numbers, 3);
   std::vector<SecureClient> clients;
   for (const uint32_t number : numbers)
-    clients.emplace_back(ClientSession{session, random_secret(), {}, {}, {}}, number, nobody, 3);
+    clients.emplace_back(ClientSession{session, random_secret()},
+                         std::make_shared<Channel>(random_secret(), "transcript", number, nobody), 3);
   for (const uint32_t n : numbers) server.add_keys(n, clients[n].keys());
   EXPECT_TRUE(server.end_keys());
   for (const uint32_t n : numbers) server.add_shares(n, clients[n].shares_for(server.message_for(n)));

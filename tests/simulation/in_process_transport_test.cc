@@ -220,6 +220,25 @@ TEST_F(InProcessTransportTest, ACohortGivesWhatSingleClientsGive) {
   EXPECT_GT(lost, 10u);
 }
 
+// A group takes as long as its largest client.
+TEST_F(InProcessTransportTest, ClientsOfLikeSizeTrainTogether) {
+  struct Sizes : EchoClient {
+    size_t cohort() const override { return 2; }
+    std::vector<CohortUpload> train_cohort(const State& broadcast, std::span<const CohortClient> clients,
+                                           ThreadPool* pool) const override {
+      for (const CohortClient& client : clients) samples.push_back(client.samples.size());
+      return EchoClient::train_cohort(broadcast, clients, pool);
+    }
+    mutable std::vector<size_t> samples;
+  } sizes;
+  for (const uint32_t client : {1, 4}) {  // 5 samples each before
+    partition_[client].push_back(partition_[0].back());
+    partition_[0].pop_back();
+  }
+  round_of(sizes, 1, {0, 1, 2, 4});
+  EXPECT_THAT(sizes.samples, ElementsAre(6, 6, 5, 3));
+}
+
 TEST_F(InProcessTransportTest, AClientThatFailsInACohortFailsAlone) {
   CohortEcho cohort;
   cohort.fails_at = 1;

@@ -21,8 +21,8 @@ std::unique_ptr<Trainer> some_trainer(size_t clients) {
   auto trainer = make_cpu_trainer({spec, RotatedOptions()}, clients, 4);
   Network network = make_rotated_network(spec, {}, 1, RandomStream({1, "network"}));
   const std::vector<uint8_t> pixels(256, 77);
+  trainer->set_parameters(parameters_of(network));
   for (size_t client = 0; client < clients; ++client) {
-    trainer->set_parameters(client, parameters_of(network));
     trainer->load(client, 0, pixels);
     trainer->begin_round(client, RandomStream({2, "round"}));
   }
@@ -37,12 +37,13 @@ TEST(CpuTrainer, SaysWhoDiverged) {
   trainer->differentiate(both);
   EXPECT_FALSE(trainer->diverged(0));
   EXPECT_FALSE(trainer->diverged(1));
-  const NetworkParameters good = trainer->parameters(1);
-  NetworkParameters bad = good;
-  bad.back()[0] = std::numeric_limits<float>::infinity();
-  trainer->set_parameters(1, bad);
+  const std::vector<float> good = trainer->parameters(1).back();
+  std::vector<float> bad = good;
+  bad[0] = std::numeric_limits<float>::infinity();
+  const size_t last = trainer->shapes().size() - 1;
+  trainer->set_values(1, last, bad);
   trainer->differentiate(both);
-  trainer->set_parameters(1, good);
+  trainer->set_values(1, last, good);
   trainer->differentiate(both);
   EXPECT_FALSE(trainer->diverged(0));
   EXPECT_TRUE(trainer->diverged(1));

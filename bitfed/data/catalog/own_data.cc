@@ -26,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kTestFraction = 0.2;
-constexpr float kMinStandardDeviation = 1e-6f;
 
 const std::vector<std::string> kFormats = {"csv", "npz", "npy", "idx", "records", "leaf", "parquet"};
 
@@ -318,18 +317,11 @@ DataSplit split_at(const Dataset& whole, size_t train_count) {
   return {subset(whole, train), subset(whole, test)};
 }
 
-void add_pixel_statistics(const Config& data, DataSplit* split) {
-  if (split->train.is_table()) return;
-  const PixelStatistics measured = measure_pixels(split->train);
-  for (Dataset* part : {&split->train, &split->test}) {
-    part->pixel_mean.assign(measured.mean.begin(), measured.mean.end());
-    part->pixel_std.assign(measured.standard_deviation.begin(), measured.standard_deviation.end());
-    for (float& deviation : part->pixel_std) deviation = std::max(deviation, kMinStandardDeviation);
-    read_pixel_statistics(data, part);
-  }
-}
-
 }  // namespace
+
+SplitSpec usual_split(const Dataset& whole) {
+  return {whole.groups.empty() ? "stratified" : "random", kTestFraction};
+}
 
 bool is_csv(const Config& data) {
   return !data.has("folder") && data.has("file") && format_of(data) == "csv";
@@ -350,9 +342,8 @@ DataSplit load_own_data(const Config& data, const std::string& data_dir, uint64_
   // Together, so that both number the same classes and people.
   if (has_test) append(&parts.train, *std::move(parts.test));
   const Dataset whole = numbered(std::move(parts.train), name, class_names);
-  const SplitSpec usual{whole.groups.empty() ? "stratified" : "random", kTestFraction};
-  DataSplit split =
-      has_test ? split_at(whole, train_count) : split_table(whole, read_split(data, usual), seed);
+  DataSplit split = has_test ? split_at(whole, train_count)
+                             : split_table(whole, read_split(data, usual_split(whole)), seed);
   add_pixel_statistics(data, &split);
   return split;
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bitfed/base/config.h"
+#include "bitfed/data/catalog/split_table.h"
 #include "bitfed/data/dataset.h"
 
 namespace bitfed {
@@ -21,6 +22,9 @@ namespace bitfed {
 // test_file and test_labels name test samples; so do the folders train and test. Without them `split` and
 // `test_fraction` draw them, see split_table.h. class_names names the classes in the order of their labels.
 DataSplit load_own_data(const Config& data, const std::string& data_dir, uint64_t seed);
+
+// How samples without test samples are split unless the recipe says otherwise.
+SplitSpec usual_split(const Dataset& whole);
 
 // All samples of a file or folder that is read with the other keys of `data`.
 Dataset load_samples_at(const Config& data, const std::filesystem::path& path);

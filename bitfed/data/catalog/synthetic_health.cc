@@ -167,8 +167,8 @@ Dataset empty_table(uint32_t devices, size_t rows) {
 // Test points follow the training points of the same recording in time.
 void record(Recording& recording, uint32_t device, size_t points, Dataset* table) {
   for (size_t row = device * points; row < (device + size_t{1}) * points; ++row) {
-    table->labels[row] =
-        recording.next(std::span<float, kAttributes>(table->values.data() + row * kAttributes, kAttributes));
+    table->labels[row] = recording.next(
+        std::span<float, kAttributes>(table->values.own().data() + row * kAttributes, kAttributes));
     table->groups[row] = device;
   }
 }

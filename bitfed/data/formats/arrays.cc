@@ -74,7 +74,7 @@ std::vector<uint8_t> bytes_of(const NpyArray& x, const std::string& name) {
 }
 
 // From sample, channel, row, column to sample, row, column, channel.
-std::vector<uint8_t> channels_last(const std::vector<uint8_t>& planes, const ImageShape& shape) {
+std::vector<uint8_t> channels_last(std::span<const uint8_t> planes, const ImageShape& shape) {
   std::vector<uint8_t> pixels(planes.size());
   const size_t plane = shape.height * shape.width;
   const size_t image = plane * shape.channels;
@@ -128,7 +128,7 @@ void check_image_shape(const std::vector<size_t>& image, const std::string& name
                       kMaximumSide);
 }
 
-std::vector<uint8_t> pixels_of(const std::vector<float>& values, const std::string& name) {
+std::vector<uint8_t> pixels_of(std::span<const float> values, const std::string& name) {
   std::vector<uint8_t> pixels(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     if (!(values[i] >= 0 && values[i] <= 1)) {

@@ -24,7 +24,7 @@ NamedSamples samples_of_arrays(const ArraySet& arrays, const std::vector<size_t>
                                const std::string& name);
 
 // Bytes from floats: 0..1 is scaled to 0..255 and rounded. Anything else is an input_error with `name`.
-std::vector<uint8_t> pixels_of(const std::vector<float>& values, const std::string& name);
+std::vector<uint8_t> pixels_of(std::span<const float> values, const std::string& name);
 
 // {height, width, channels} is an image that can be; otherwise an input_error with `name`.
 void check_image_shape(const std::vector<size_t>& image, const std::string& name);

@@ -90,7 +90,7 @@ void parse_cifar(std::span<const uint8_t> bytes, std::string_view name, CifarKin
     }
     dataset.labels[before + i] = label;
     interleave(item + label_bytes(kind), kPlane, kChannels,
-               dataset.pixels.data() + (before + i) * kImageBytes);
+               dataset.pixels.own().data() + (before + i) * kImageBytes);
   }
 }
 
@@ -113,7 +113,7 @@ NamedSamples parse_records(std::span<const uint8_t> bytes, const std::string& na
   for (size_t i = 0; i < count; ++i) {
     const uint8_t* item = bytes.data() + i * record;
     samples.classes.push_back(std::to_string(item[label_bytes - 1]));
-    interleave(item + label_bytes, plane, image[2], samples.data.pixels.data() + i * image_bytes);
+    interleave(item + label_bytes, plane, image[2], samples.data.pixels.own().data() + i * image_bytes);
   }
   return samples;
 }

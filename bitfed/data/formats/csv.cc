@@ -12,6 +12,7 @@
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/base/names.h"
+#include "bitfed/base/utf8.h"
 #include "bitfed/data/formats/csv_reader.h"
 
 namespace bitfed {

@@ -8,8 +8,8 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
-#include "bitfed/base/names.h"
 #include "bitfed/base/thread_pool.h"
+#include "bitfed/base/utf8.h"
 #include "bitfed/data/formats/csv_reader.h"
 #include "bitfed/data/formats/image.h"
 
@@ -154,7 +154,7 @@ NamedSamples load_files(const std::vector<ImageFile>& files, const ImageFolderOp
   data.pixels.reserve(images.size() * data.image_bytes());
   for (size_t i = 0; i < images.size(); ++i) {
     const Image image = with_channels(std::move(images[i]), channels);
-    data.pixels.insert(data.pixels.end(), image.pixels.begin(), image.pixels.end());
+    data.pixels.append(image.pixels);
     samples.classes.push_back(files[i].class_name);
     if (!files[i].person.empty()) samples.people.push_back(files[i].person);
   }

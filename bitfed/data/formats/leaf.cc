@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "bitfed/base/error.h"
@@ -64,6 +65,7 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
   NamedSamples finish() {
     if (samples_.classes.empty())
       throw input_error("{}: found no samples, expected user_data of LEAF", name_);
+    check_counts();
     return std::move(samples_);
   }
   size_t width() const { return width_; }
@@ -80,7 +82,10 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
+  bool is_in_list(std::string_view key) const { return path_.size() == 1 && path_[0] == key && depth_ == 2; }
+
   bool take_number(double value) {
+    if (is_in_list("num_samples")) announced_.push_back(value);
     if (is_in("x") && arrays_ == 2) {
       if (!(std::fabs(value) <= std::numeric_limits<float>::max()))
         throw unexpected("a number that is too large");
@@ -94,6 +99,7 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool take_text(const std::string& value) {
+    if (is_in_list("users")) users_.push_back(value);
     if (is_in("y") && arrays_ == 1) {
       add_label(value);
     } else if (is_in("x") || is_in("y")) {
@@ -123,6 +129,22 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
     if (labels != rows_)
       throw input_error("{}: user_data: {:?}: {} samples in x, but {} labels in y", name_, user_,
                         rows_ - rows_before_, labels - rows_before_);
+    found_[user_] += rows_ - rows_before_;
+  }
+
+  // Against what the document says of itself, where it does: a file cut by a tool is valid JSON.
+  void check_counts() const {
+    if (users_.empty() || announced_.empty()) return;
+    if (users_.size() != announced_.size())
+      throw input_error("{}: num_samples: found {} values, expected {}: one per user", name_,
+                        announced_.size(), users_.size());
+    for (size_t i = 0; i < users_.size(); ++i) {
+      const auto found = found_.find(users_[i]);
+      const size_t samples = found != found_.end() ? found->second : 0;
+      if (static_cast<double>(samples) != announced_[i])
+        throw input_error("{}: user_data: {:?}: found {} samples, expected {} (num_samples)", name_,
+                          users_[i], samples, announced_[i]);
+    }
   }
 
   const std::string& name_;
@@ -133,6 +155,9 @@ class LeafReader : public nlohmann::json_sax<nlohmann::json> {
   size_t rows_ = 0;
   size_t rows_before_ = 0;  // of other users
   size_t width_ = 0;
+  std::vector<std::string> users_;  // as listed, with the samples that each is said to have
+  std::vector<double> announced_;
+  std::map<std::string, size_t> found_;
   NamedSamples samples_;
 };
 

@@ -80,7 +80,7 @@ Dataset parse_svhn(std::span<const uint8_t> bytes, std::string_view name) {
   dataset.class_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
   dataset.pixels.resize(count * kImageBytes);
   for (size_t i = 0; i < count; ++i) {
-    transpose(images.values.data() + i * kImageBytes, dataset.pixels.data() + i * kImageBytes);
+    transpose(images.values.data() + i * kImageBytes, dataset.pixels.own().data() + i * kImageBytes);
   }
   return dataset;
 }

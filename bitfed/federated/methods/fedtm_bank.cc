@@ -3,14 +3,16 @@
 //     (sum - mu-) / max(mu+ - mu-, T) - 1/2 + (familiar / mu - 1) / 10,       weight n / (n + 100),
 // where mu+ and mu- are the holder's mean class sums over its samples of the class and of the hardest
 // competing class, familiar is the sum of its familiar clauses and mu their mean over all its samples, each
-// scaled by the fraction that pruning kept. Where a class has many holders, mu- / (mu+ - mu-) is shrunk
-// toward its mean over all holders. The score is linear in the clauses' outputs, so all holders' banks fold
-// into one machine with a bias.
+// scaled by the fraction that pruning kept. Where a class has many holders, clauses of few literals count
+// more, the server keeps a sample of all holders' clauses instead of everyone's heaviest, and mu- / (mu+ -
+// mu-) is shrunk toward its mean over all holders. The score is linear in the clauses' outputs, so all
+// holders' banks fold into one machine with a bias.
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 #include <queue>
 
@@ -29,6 +31,7 @@ constexpr double kMinModels = 1.0 / 64;
 struct Holder {
   uint32_t samples;
   bool calibrated;  // it has seen other classes, too
+  bool complete;    // it has seen all classes
   const ClassBank* bank;
   const FamiliarClauses* familiar;
 
@@ -48,7 +51,7 @@ struct FoldedClass {
   double bias = 0;
 };
 
-std::vector<Holder> holders_of(const Uploads& uploads, size_t specialist, uint16_t label) {
+std::vector<Holder> holders_of(const Uploads& uploads, size_t classes, size_t specialist, uint16_t label) {
   std::vector<Holder> holders;
   for (const auto& [client, upload] : uploads) {
     const auto found = std::lower_bound(upload.classes.begin(), upload.classes.end(), label);
@@ -56,7 +59,8 @@ std::vector<Holder> holders_of(const Uploads& uploads, size_t specialist, uint16
     const auto i = static_cast<size_t>(found - upload.classes.begin());
     const ClassBank& bank = upload.banks[specialist][i];
     if (bank.positive_mean <= bank.negative_mean) continue;
-    holders.push_back({upload.samples[i], upload.classes.size() > 1, &bank, &upload.familiar[specialist]});
+    holders.push_back({upload.samples[i], upload.classes.size() > 1, upload.classes.size() == classes, &bank,
+                       &upload.familiar[specialist]});
   }
   // A holder of a single class cannot distinguish it from others; it is used only if there is no other
   // holder.
@@ -66,75 +70,40 @@ std::vector<Holder> holders_of(const Uploads& uploads, size_t specialist, uint16
   return holders;
 }
 
-// A holder that keeps few of its clauses cannot be calibrated: they rarely fire on another client's samples,
-// and the biases decide. At most ten holders share the budget, or as many as can keep two fifths of their
-// clauses.
-constexpr size_t kMinHolders = 10;
-constexpr double kMaxHoldersPerModel = 2.5;
-
-size_t max_holders(double models) {
-  return std::max(kMinHolders, static_cast<size_t>(models * kMaxHoldersPerModel));
-}
-
-// Of more than `room` holders, those with the most samples; the lower client on ties.
-void choose_holders(size_t room, std::vector<Holder>* holders) {
-  if (holders->size() <= room) return;
-  std::stable_sort(holders->begin(), holders->end(),
-                   [](const Holder& a, const Holder& b) { return a.samples > b.samples; });
-  holders->resize(room);
-}
-
-// Which clauses of a bank are kept: the heaviest. Where a class has many holders, the heaviest clauses are
-// those that fit their client's samples most closely; they have many literals and hardly ever fire on another
-// client's samples. There a clause counts by weight / (literals + literal_prior). A convolutional clause may
-// match anywhere in the image, so its literals restrict it less.
-constexpr int64_t kFlatLiteralPrior = 15;
-constexpr int64_t kPatchLiteralPrior = 40;
-
-struct Choice {
-  bool by_literals = false;
-  int64_t literal_prior = 0;
-};
-
-int64_t count_literals(const BitMatrix& actions, size_t clause) {
-  const uint64_t* row = actions.row(clause);
-  return std::accumulate(row, row + actions.stride(), int64_t{0},
-                         [](int64_t count, uint64_t word) { return count + std::popcount(word); });
-}
-
-// Nonempty clauses of one polarity, the ones to keep first.
-std::vector<size_t> in_order(const ClassBank& bank, size_t polarity, const Choice& choice) {
-  std::vector<size_t> clauses = by_weight(bank.actions, bank.weights, polarity);
-  if (!choice.by_literals) return clauses;
-  std::vector<int64_t> size(bank.weights.size());
-  for (const size_t clause : clauses)
-    size[clause] = count_literals(bank.actions, clause) + choice.literal_prior;
-  std::stable_sort(clauses.begin(), clauses.end(),
-                   [&](size_t a, size_t b) { return bank.weights[a] * size[b] > bank.weights[b] * size[a]; });
-  return clauses;
-}
-
 // A clause's contribution to a mean sum, up to a factor: heavier clauses also fire more often.
 double part_of_mean(int32_t weight) {
   return weight * std::sqrt(static_cast<double>(weight));
 }
 
-// A bank reduced to its heaviest clauses, with the rescaled mean sums.
-struct PrunedBank {
-  std::vector<FoldedClause> clauses;  // signed weights, as uploaded
-  double low = 0;                     // mu- of the kept clauses
-  double spread = 1;                  // mu+ - mu- of the kept clauses, at least T scaled by the same fraction
+// The mean sums of the clauses that are kept of a bank.
+struct Calibration {
+  double low = 0;     // mu-
+  double spread = 1;  // mu+ - mu-, at least T scaled by the fraction kept
 };
 
 // mu+ comes from the clauses for the class, mu- from the clauses against it; each is scaled by the fraction
 // of its polarity that is kept. In a trained machine mu+ - mu- is more than T, mostly several times T. A
 // barely trained one (a single sample, a single epoch) must not be scaled up to the common unit: its noise
 // would dominate the others.
-PrunedBank prune(const ClassBank& bank, size_t share, double threshold, const Choice& choice) {
+Calibration calibrate(const ClassBank& bank, std::array<double, 2> left, double threshold) {
+  const double high = bank.positive_mean * (bank.positive_mean > 0 ? left[0] : left[1]);
+  // Whatever a client reports, no other class has a larger mean than the class itself.
+  const double hardest = std::min(bank.hardest_mean, bank.positive_mean);
+  const double low = hardest * (hardest > 0 ? left[0] : left[1]);
+  return {low, std::max(high - low, threshold * (left[0] + left[1]) / 2)};
+}
+
+// A bank reduced to its heaviest clauses, with the rescaled mean sums.
+struct PrunedBank {
+  std::vector<FoldedClause> clauses;  // signed weights, as uploaded
+  Calibration calibration;
+};
+
+PrunedBank prune(const ClassBank& bank, size_t share, double threshold) {
   PrunedBank pruned;
   std::array<double, 2> left = {1, 1};  // kept fraction of the mean sums, by polarity
   for (const size_t polarity : {0u, 1u}) {
-    const std::vector<size_t> clauses = in_order(bank, polarity, choice);
+    const std::vector<size_t> clauses = by_weight(bank.actions, bank.weights, polarity);
     double all = 0;
     double kept = 0;
     for (size_t i = 0; i < clauses.size(); ++i) {
@@ -147,11 +116,7 @@ PrunedBank prune(const ClassBank& bank, size_t share, double threshold, const Ch
     }
     if (all > 0) left[polarity] = kept / all;
   }
-  const double high = bank.positive_mean * (bank.positive_mean > 0 ? left[0] : left[1]);
-  // Whatever a client reports, no other class has a larger mean than the class itself.
-  const double hardest = std::min(bank.hardest_mean, bank.positive_mean);
-  pruned.low = hardest * (hardest > 0 ? left[0] : left[1]);
-  pruned.spread = std::max(high - pruned.low, threshold * (left[0] + left[1]) / 2);
+  pruned.calibration = calibrate(bank, left, threshold);
   return pruned;
 }
 
@@ -200,69 +165,179 @@ void fold_familiar(const FamiliarClauses& familiar, size_t count, double thresho
     folded->clauses.push_back({familiar.clauses.actions.row(i), part * kFamiliarity * weights[i] / mean});
 }
 
-// What a class keeps of one holder.
-struct Kept {
-  const Holder* holder;
-  size_t pairs;
-  double part;  // of all holders' trust
-  PrunedBank bank;
-
-  double low() const { return bank.low / bank.spread; }
-};
-
-struct ClassHolders {
-  std::vector<Holder> holders;
-  std::vector<Kept> kept;
-  bool many = false;  // more than kMinHolders before some were chosen
-};
-
-// `budget` clauses for the class.
-void keep(size_t budget, double threshold, const Choice& choice, ClassHolders* of_class) {
-  const std::vector<Holder>& holders = of_class->holders;
+// The mean of the classes' few holders, whose heaviest clauses are kept. `budget` clauses for the class.
+FoldedClass fold_few(const std::vector<Holder>& holders, size_t budget, double threshold) {
+  FoldedClass folded;
   const std::vector<size_t> pairs = allot(holders, budget / 2);
   double trust = 0;
   for (size_t i = 0; i < holders.size(); ++i) trust += pairs[i] > 0 ? holders[i].trust() : 0;
+  if (trust == 0) return folded;
+  folded.bias = -0.5;
   for (size_t i = 0; i < holders.size(); ++i) {
     if (pairs[i] == 0) continue;
-    of_class->kept.push_back({&holders[i], pairs[i], holders[i].trust() / trust,
-                              prune(*holders[i].bank, pairs[i], threshold, choice)});
-  }
-}
-
-// The mean of low over the holders of all classes, by trust.
-double mean_low(const std::vector<ClassHolders>& classes) {
-  double sum = 0;
-  double trust = 0;
-  for (const ClassHolders& of_class : classes) {
-    for (const Kept& kept : of_class.kept) {
-      sum += kept.holder->trust() * kept.low();
-      trust += kept.holder->trust();
-    }
-  }
-  return trust > 0 ? sum / trust : 0;
-}
-
-// Many holders are clients with a share of the samples each, and mostly of all classes: their class sums are
-// comparable as they are, and differences between the means of few samples are noise that would decide where
-// few clauses fire. So the means count by n / (n + kCalibrationPrior).
-constexpr double kCalibrationPrior = 300;
-
-FoldedClass fold(const ClassHolders& of_class, double common_low, double threshold) {
-  FoldedClass folded;
-  if (of_class.kept.empty()) return folded;
-  folded.bias = -0.5;
-  for (const Kept& kept : of_class.kept) {
-    const double samples = kept.holder->samples;
-    const double evidence = of_class.many ? samples / (samples + kCalibrationPrior) : 1;
-    const double votes = kept.part / kept.bank.spread;
-    folded.bias -= votes * kept.bank.low * evidence + kept.part * common_low * (1 - evidence);
-    for (const FoldedClause& clause : kept.bank.clauses)
+    const Holder& holder = holders[i];
+    const double part = holder.trust() / trust;
+    const PrunedBank bank = prune(*holder.bank, pairs[i], threshold);
+    const double votes = part / bank.calibration.spread;
+    folded.bias -= votes * bank.calibration.low;
+    for (const FoldedClause& clause : bank.clauses)
       folded.clauses.push_back({clause.actions, votes * clause.weight});
-    if (kept.pairs > kept.holder->pairs()) {
-      fold_familiar(*kept.holder->familiar, 2 * (kept.pairs - kept.holder->pairs()), threshold, kept.part,
-                    &folded);
+    if (pairs[i] > holder.pairs())
+      fold_familiar(*holder.familiar, 2 * (pairs[i] - holder.pairs()), threshold, part, &folded);
+  }
+  return folded;
+}
+
+// A class with more holders than this has many. They are clients with a share of the samples each. Their
+// heaviest clauses are those that fit their own samples most closely; they have many literals and hardly ever
+// fire on another client's samples. And the means of few samples are noise that would decide where few
+// clauses fire.
+constexpr size_t kFewHolders = 10;
+
+// Of many holders, ten times as many as the server's model has machines take part. More would add clients
+// with next to no samples of the class.
+constexpr double kMaxHoldersPerModel = 10;
+
+size_t max_holders(double models) {
+  return std::max(kFewHolders, static_cast<size_t>(models * kMaxHoldersPerModel));
+}
+
+// Of more than `room` holders, those with the most samples; the lower client on ties.
+void choose_holders(size_t room, std::vector<Holder>* holders) {
+  if (holders->size() <= room) return;
+  std::stable_sort(holders->begin(), holders->end(),
+                   [](const Holder& a, const Holder& b) { return a.samples > b.samples; });
+  holders->resize(room);
+}
+
+// The means over the holders of all classes, by trust.
+Calibration mean_calibration(const std::vector<std::vector<Holder>>& classes, double threshold) {
+  double ratio = 0;
+  double spread = 0;
+  double trust = 0;
+  for (const std::vector<Holder>& holders : classes) {
+    for (const Holder& holder : holders) {
+      const Calibration own = calibrate(*holder.bank, {1, 1}, threshold);
+      ratio += holder.trust() * own.low / own.spread;
+      spread += holder.trust() * own.spread;
+      trust += holder.trust();
     }
   }
+  if (trust == 0) return {};
+  return {ratio / trust * spread / trust, spread / trust};
+}
+
+struct ManyHolders {
+  Calibration common;
+  double threshold;
+  bool by_literals;  // clauses of few literals count more
+};
+
+// What a holder of many is calibrated by. Where its class has few samples, mu- / (mu+ - mu-) is drawn toward
+// the mean. The sums of a client that has seen all classes were trained against each other: they are
+// comparable as they are.
+Calibration calibrate_of_many(const Holder& holder, const ManyHolders& many) {
+  if (holder.complete) return many.common;
+  const Calibration own = calibrate(*holder.bank, {1, 1}, many.threshold);
+  const double common_low = many.common.low / many.common.spread * own.spread;
+  return {holder.trust() * own.low + (1 - holder.trust()) * common_low, own.spread};
+}
+
+// In a convolutional machine a clause counts by weight / (literals + 40)^2; by the square of that where all
+// holders have seen all classes.
+constexpr double kLiteralPrior = 40;
+
+double count_of(int32_t weight, int64_t literals, bool complete) {
+  const double size = static_cast<double>(literals) + kLiteralPrior;
+  const double count = weight / (size * size);
+  return complete ? count * count : count;
+}
+
+int64_t count_literals(const BitMatrix& actions, size_t clause) {
+  const uint64_t* row = actions.row(clause);
+  return std::accumulate(row, row + actions.stride(), int64_t{0},
+                         [](int64_t count, uint64_t word) { return count + std::popcount(word); });
+}
+
+// The step of a sample of `room` of more clauses, each kept with the chance min(1, |weight| / step).
+double sampling_step(const std::vector<FoldedClause>& clauses, size_t room) {
+  double step = std::numeric_limits<double>::infinity();
+  for (size_t certain = 0;;) {
+    double others = 0;
+    size_t larger = 0;
+    for (const FoldedClause& clause : clauses) {
+      if (std::abs(clause.weight) >= step)
+        ++larger;
+      else
+        others += std::abs(clause.weight);
+    }
+    if (std::isfinite(step) && (larger == certain || larger >= room)) return step;
+    certain = larger;
+    step = others / static_cast<double>(room - certain);
+  }
+}
+
+// At most `room` clauses with the same sum on average: the heavy ones, and of the others one for every step
+// of weight, which stands for that weight (a systematic sample, without random numbers).
+std::vector<FoldedClause> sample(const std::vector<FoldedClause>& clauses, size_t room) {
+  if (clauses.size() <= room) return clauses;
+  const double step = sampling_step(clauses, room);
+  std::vector<FoldedClause> kept;
+  double before = 0.5;
+  for (const FoldedClause& clause : clauses) {
+    const double weight = std::abs(clause.weight);
+    const double after = before + std::min(1.0, weight / step);
+    if (std::floor(after) > std::floor(before) && kept.size() < room)
+      kept.push_back({clause.actions, std::copysign(std::max(weight, step), clause.weight)});
+    before = after;
+  }
+  return kept;
+}
+
+// The mean of many holders: a sample of all their clauses. The votes of each polarity are scaled to the sum
+// that they had before literals counted, so that the calibration still fits. Clauses are sampled in the order
+// of polarity and literals, so that the sample has its share of each kind.
+FoldedClass fold_many(const std::vector<Holder>& holders, size_t budget, const ManyHolders& many) {
+  struct Vote {
+    size_t polarity;
+    int64_t literals;
+    FoldedClause clause;
+  };
+  std::vector<Vote> votes;
+  std::array<double, 2> calibrated = {0, 0};  // the votes of each polarity
+  std::array<double, 2> counted = {0, 0};     // and by literals
+  const bool complete =
+      std::all_of(holders.begin(), holders.end(), [](const Holder& holder) { return holder.complete; });
+  FoldedClass folded;
+  folded.bias = -0.5;
+  double trust = 0;
+  for (const Holder& holder : holders) trust += holder.trust();
+  for (const Holder& holder : holders) {
+    const Calibration calibration = calibrate_of_many(holder, many);
+    const double part = holder.trust() / trust;
+    folded.bias -= part * calibration.low / calibration.spread;
+    const BitMatrix& actions = holder.bank->actions;
+    for (size_t clause = 0; clause < actions.rows(); ++clause) {
+      const int64_t literals = count_literals(actions, clause);
+      if (literals == 0) continue;
+      const int32_t weight = holder.bank->weights[clause];
+      const double unit = part / calibration.spread;
+      const double count = unit * (many.by_literals ? count_of(weight, literals, complete) : weight);
+      calibrated[clause % 2] += unit * weight;
+      counted[clause % 2] += count;
+      votes.push_back({clause % 2, literals, {actions.row(clause), count}});
+    }
+  }
+  std::stable_sort(votes.begin(), votes.end(), [](const Vote& a, const Vote& b) {
+    return std::pair(a.polarity, a.literals) < std::pair(b.polarity, b.literals);
+  });
+  std::vector<FoldedClause> clauses;
+  for (const Vote& vote : votes) {
+    const double sign = vote.polarity == 0 ? 1 : -1;
+    const double scale = calibrated[vote.polarity] / counted[vote.polarity];
+    clauses.push_back({vote.clause.actions, sign * scale * vote.clause.weight});
+  }
+  folded.clauses = sample(clauses, budget);
   return folded;
 }
 
@@ -297,26 +372,26 @@ double integer_scale(const std::vector<FoldedClass>& classes) {
 std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads,
                                          size_t specialist, double models, size_t* most) {
   const MachineOptions& machine = recipe.specialists[specialist].options;
-  // Rounded: 0.1 of a machine of ten clauses is one clause, but not exactly in binary.
-  const auto budget = static_cast<size_t>(models * static_cast<double>(machine.clauses) + 1e-9);
-  Choice choice;
-  choice.literal_prior = recipe.specialists[specialist].shape(recipe.prototype).is_flat()
-                             ? kFlatLiteralPrior
-                             : kPatchLiteralPrior;
-  std::vector<ClassHolders> classes(recipe.prototype.class_count());
-  for (size_t label = 0; label < classes.size(); ++label) {
-    ClassHolders& of_class = classes[label];
-    of_class.holders = holders_of(uploads, specialist, static_cast<uint16_t>(label));
-    *most = std::max(*most, of_class.holders.size());
-    of_class.many = of_class.holders.size() > kMinHolders;
-    choose_holders(max_holders(models), &of_class.holders);
-    choice.by_literals = of_class.many;
-    keep(std::max<size_t>(budget, 2), machine.threshold, choice, &of_class);  // at least one pair
+  // Rounded: 0.1 of a machine of ten clauses is one clause, but not exactly in binary. At least one pair.
+  const auto budget =
+      std::max<size_t>(static_cast<size_t>(models * static_cast<double>(machine.clauses) + 1e-9), 2);
+  std::vector<std::vector<Holder>> classes;
+  std::vector<bool> many;
+  for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
+    classes.push_back(
+        holders_of(uploads, recipe.prototype.class_count(), specialist, static_cast<uint16_t>(label)));
+    many.push_back(classes.back().size() > kFewHolders);
+    *most = std::max(*most, classes.back().size());
+    choose_holders(max_holders(models), &classes.back());
   }
-  const double common_low = mean_low(classes);
+  const ManyHolders of_many{mean_calibration(classes, machine.threshold),
+                            static_cast<double>(machine.threshold),
+                            !recipe.specialists[specialist].shape(recipe.prototype).is_flat()};
   std::vector<FoldedClass> folded;
-  for (const ClassHolders& of_class : classes)
-    folded.push_back(fold(of_class, common_low, machine.threshold));
+  for (size_t label = 0; label < classes.size(); ++label) {
+    folded.push_back(many[label] ? fold_many(classes[label], budget, of_many)
+                                 : fold_few(classes[label], budget, machine.threshold));
+  }
   return folded;
 }
 

@@ -144,6 +144,7 @@ class ClientAtWork {
   }
 
   bool is_done() const { return epoch_ == recipe_.work.epochs; }
+  uint32_t epoch() const { return epoch_; }
   std::span<const uint16_t> labels() const { return labels_; }
 
   void load_batch() {
@@ -243,7 +244,7 @@ class IdleTrainers {
   std::vector<Entry> idle_;
 };
 
-// Clients of a cohort train in lockstep, each with its own batches; one that has done its epochs, or failed,
+// Clients of a cohort train in lockstep, each with its own batches; one that has done its epoch, or failed,
 // waits.
 class Client : public ClientHalf {
  public:
@@ -292,7 +293,7 @@ class Client : public ClientHalf {
         uploads.push_back(std::move(upload));
       return uploads;
     }
-    const NetworkParameters parameters = read_parameters(trainer->shapes(), broadcast);
+    trainer->set_parameters(read_parameters(trainer->shapes(), broadcast));
     std::vector<CohortUpload> results(clients.size());
     std::vector<std::unique_ptr<ClientAtWork>> at_work(clients.size());
     const auto guarded = [&](size_t i, const auto& work) {
@@ -306,32 +307,47 @@ class Client : public ClientHalf {
     };
     for (size_t i = 0; i < clients.size(); ++i) {
       guarded(i, [&](size_t client) {
-        trainer->set_parameters(client, parameters);
         at_work[client] = std::make_unique<ClientAtWork>(training_, recipe_, announced, clients[client],
                                                          trainer.get(), client);
       });
     }
-    const auto is_at_work = [&](size_t i) { return at_work[i] != nullptr && !at_work[i]->is_done(); };
+    // Epochs begin together, so that a device does for all clients at once what an epoch begins with. A
+    // client with fewer batches waits; the round takes as many steps as its largest client all the same.
+    uint32_t epoch = 0;
+    const auto takes_part = [&](size_t i) { return at_work[i] != nullptr && at_work[i]->epoch() == epoch; };
     std::vector<std::span<const uint16_t>> labels(clients.size());
-    while (true) {
+    // A method whose clients change the parameters themselves works longer at that than a device at a step.
+    ThreadPool* const threads = training_.train ? pool : nullptr;
+    while (epoch < recipe_.work.epochs) {
       size_t busy = 0;
+      for_each(threads, clients.size(), [&](size_t i) {
+        if (takes_part(i)) guarded(i, [&](size_t client) { at_work[client]->load_batch(); });
+      });
       for (size_t i = 0; i < clients.size(); ++i) {
-        if (is_at_work(i)) guarded(i, [&](size_t client) { at_work[client]->load_batch(); });
-        labels[i] = is_at_work(i) ? at_work[i]->labels() : std::span<const uint16_t>();
-        busy += is_at_work(i) ? 1 : 0;
+        labels[i] = takes_part(i) ? at_work[i]->labels() : std::span<const uint16_t>();
+        busy += takes_part(i) ? 1 : 0;
       }
-      if (busy == 0) break;
+      if (busy == 0) {
+        ++epoch;
+        continue;
+      }
       trainer->differentiate(labels);
-      for (size_t i = 0; i < clients.size(); ++i) {
-        if (is_at_work(i)) guarded(i, [&](size_t client) { at_work[client]->step(); });
-      }
+      for_each(threads, clients.size(), [&](size_t i) {
+        if (takes_part(i)) guarded(i, [&](size_t client) { at_work[client]->step(); });
+      });
     }
-    // The trainer answers one call at a time; the rest is each client's own.
+    // The trainer ends one client's round at a time; the rest is each client's own.
     for (size_t i = 0; i < clients.size(); ++i)
       guarded(i, [&](size_t client) { trainer->end_round(client); });
     std::vector<NetworkParameters> trained(clients.size());
-    for (size_t i = 0; i < clients.size(); ++i)
+    for_each(pool, clients.size(), [&](size_t i) {
       guarded(i, [&](size_t client) { trained[client] = trainer->parameters(client); });
+    });
+    for (size_t i = 0; i < clients.size(); ++i) {
+      guarded(i, [&](size_t client) {
+        if (trainer->diverged(client)) throw diverged(announced.rate);
+      });
+    }
     for_each(pool, clients.size(), [&](size_t i) {
       const NetworkParameters own = std::move(trained[i]);
       guarded(i, [&](size_t client) { results[client].upload = at_work[client]->upload(own); });
@@ -478,6 +494,20 @@ class AveragedNetworks : public Method {
   Trainers trainers_;
 };
 
+// Whether [client] precision is TF32. Read only where it is given: earlier runs were recorded without it.
+bool reads_tf32(const MethodContext& context) {
+  const Config client = context.recipe.section("client");
+  const std::vector<std::string> precisions = {"exact", "tf32"};
+  if (!client.has("precision") || client.choice("precision", precisions[0], precisions) == precisions[0])
+    return false;
+  if (!trainers_of(context).tf32) {
+    throw input_error(
+        "client.precision: found 'tf32', expected 'exact': the tensor cores of a GPU have it alone "
+        "(--device cuda), and their bits are not a CPU's");
+  }
+  return true;
+}
+
 }  // namespace
 
 LocalWork read_local_work(const Config& recipe) {
@@ -514,6 +544,7 @@ void initialise_small(const RandomStream& random, const ParameterShapes& shapes,
 NetworkTraining real_network_training(const MethodContext& context) {
   NetworkTraining training;
   training.network.spec = read_network(context.recipe, context.prototype, false);
+  training.network.tf32 = reads_tf32(context);
   return training;
 }
 
@@ -535,6 +566,9 @@ std::unique_ptr<Method> make_network_method(const MethodContext& context, Networ
   if (recipe.momentum > 0 || recipe.decay > 0)
     method.notes.emplace_back("local training with momentum or weight decay: see the recipe's [client]");
   if (recipe.adam) method.notes.emplace_back("local training by Adam: see the recipe's [client]");
+  if (method.network.tf32)
+    method.notes.emplace_back(
+        "client.precision = \"tf32\": products of convolutions on a GPU's tensor cores, not the bits of a CPU");
   const Trainers trainers = trainers_of(context);
   if (trainers.plain && (recipe.adam || method.adds_to_gradient)) {
     throw input_error("--device: found {}, expected cpu: {} is trained on the CPU alone", trainers.device,

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <list>
+#include <new>
 #include <thread>
 
 #include "bitfed/mpi/communicator.h"
@@ -18,8 +19,14 @@ namespace {
 constexpr int kTag = 1;
 constexpr size_t kMaxChunk = size_t{1} << 30;  // counts are int
 
+// Ends all ranks. Without memory: a message that was not received would keep its sender waiting.
 [[noreturn]] void give_up(const char* text, size_t bytes) {
-  std::fprintf(stderr, "bitfed: MPI: %s (%zu bytes)\n", text, bytes);
+  int rank = 0;
+  int length = 0;
+  char host[MPI_MAX_PROCESSOR_NAME + 1] = {};
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Get_processor_name(host, &length);
+  std::fprintf(stderr, "bitfed: rank %d on %s: %s (%zu bytes)\n", rank, host, text, bytes);
   MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
   std::abort();
 }
@@ -68,7 +75,8 @@ class MpiCommunicator : public Communicator {
     if (found == 0) return std::nullopt;
     int count = 0;
     MPI_Get_count(&status, MPI_BYTE, &count);
-    Message message{status.MPI_SOURCE, Bytes(static_cast<size_t>(count))};
+    Message message{status.MPI_SOURCE, {}};
+    make_room(static_cast<size_t>(count), &message.bytes);
     MPI_Mrecv(message.bytes.data(), count, MPI_BYTE, &arrived, MPI_STATUS_IGNORE);
     return message;
   }
@@ -76,7 +84,7 @@ class MpiCommunicator : public Communicator {
   void broadcast(Bytes* bytes) override {
     uint64_t size = bytes->size();
     broadcast_part(reinterpret_cast<uint8_t*>(&size), sizeof size);
-    bytes->resize(size);
+    make_room(size, bytes);
     for (size_t begin = 0; begin < size; begin += kMaxChunk)
       broadcast_part(bytes->data() + begin, std::min(kMaxChunk, size - begin));
   }
@@ -86,6 +94,14 @@ class MpiCommunicator : public Communicator {
     Bytes bytes;
     MPI_Request request;
   };
+
+  static void make_room(size_t size, Bytes* bytes) {
+    try {
+      bytes->resize(size);
+    } catch (const std::bad_alloc&) {
+      give_up("out of memory for a message", size);
+    }
+  }
 
   static void broadcast_part(uint8_t* data, size_t size) {
     MPI_Request request = MPI_REQUEST_NULL;

@@ -28,6 +28,7 @@ Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels,
     of_image_ = Floats(weights_.gradient.values.size());
     return;
   }
+  sparse_.emplace(batch, input, output_.shape(), kernel);
   bordered_ = Images(batch, output_.shape().with_border(kernel.gradient_border()));
   phases_ = convolution_phases(batch, input, bordered_.shape(), kernel);
   if (phases_.size() > 1)
@@ -121,16 +122,30 @@ void Convolution::phase_gradient(const ConvolutionPhase& phase, size_t images, b
   if (!phase.is_all()) phase.put(to, images, adds, gradient);
 }
 
+void Convolution::backward_to_both(const Images& input, size_t images, bool adds, Images* gradient) {
+  const bool is_sparse = sparse_ && sparse_->take(output_gradient(), images);
+  if (is_sparse) {
+    sparse_->weights_gradient(input, pixels_, &weights_.gradient);
+  } else {
+    backward_to_weights(input, images);
+  }
+  if (gradient == nullptr) return;
+  // Several phases are added when their sums are done.
+  if (is_sparse && !(adds && phases_.size() > 1)) {
+    sparse_->input_gradient(weights_.values, pixels_, adds, gradient);
+  } else {
+    backward_to_input(images, adds, gradient);
+  }
+}
+
 void Convolution::backward(const Images& input, size_t images, Images* gradient) {
-  backward_to_weights(input, images);
-  if (gradient != nullptr) backward_to_input(images, false, gradient);
+  backward_to_both(input, images, false, gradient);
 }
 
 void Convolution::backward_adding(const Images& input, size_t images, const Images& other, Images* gradient) {
   if (&other != gradient)
     std::copy_n(other.data(), images * gradient->shape().image_floats(), gradient->data());
-  backward_to_weights(input, images);
-  backward_to_input(images, true, gradient);
+  backward_to_both(input, images, true, gradient);
 }
 
 }  // namespace bitfed

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
-#include "bitfed/nn/convolution/convolution_geometry.h"
+#include "bitfed/nn/convolution/sparse_backward.h"
 #include "bitfed/nn/layers/layer.h"
 
 namespace bitfed {
@@ -36,6 +37,7 @@ class Convolution : public AddingLayer {
   size_t chunk_images() const;
   void backward_to_weights(const Images& input, size_t images);
   void backward_to_input(size_t images, bool adds, Images* gradient);
+  void backward_to_both(const Images& input, size_t images, bool adds, Images* gradient);
   void phase_gradient(const ConvolutionPhase& phase, size_t images, bool adds, Images* gradient);
 
   ImageShape input_;
@@ -44,10 +46,11 @@ class Convolution : public AddingLayer {
   std::vector<uint32_t> pixels_;  // offset of every output pixel's patch
   std::vector<uint32_t> inputs_;  // offset of every weight's input in a patch
   std::vector<ConvolutionPhase> phases_;
-  Images bordered_;      // the output's gradient with its border
-  Floats panel_;         // of the weights or of the output's gradient, see panels.h
-  Floats of_image_;      // the weights' gradient of one image, in a first layer
-  Floats phase_pixels_;  // a phase's gradients, where there are several phases
+  std::optional<SparseBackward> sparse_;  // not in a first layer
+  Images bordered_;                       // the output's gradient with its border
+  Floats panel_;                          // of the weights or of the output's gradient, see panels.h
+  Floats of_image_;                       // the weights' gradient of one image, in a first layer
+  Floats phase_pixels_;                   // a phase's gradients, where there are several phases
 };
 
 }  // namespace bitfed

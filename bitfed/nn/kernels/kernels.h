@@ -54,6 +54,22 @@ struct GatheredProduct {
   size_t depth;
 };
 
+// c += a * b for groups of elements of c, where most of b is 0 and its other values are listed. Group g is
+// c[c_offsets[g] ...] of `columns` floats, and term t adds values[t] * a[a_offsets[t] ...] to it: the terms
+// up to ends[g] that an earlier group does not have, in their order, each by one fused multiply-add. Groups
+// whose offsets ascend may overlap: their terms are added in the order of the groups. Sums have the bits of a
+// product of all values, since what a zero adds changes nothing.
+struct SparseProduct {
+  const float* a;
+  const uint32_t* a_offsets;
+  const float* values;
+  const uint32_t* ends;
+  float* c;
+  const uint32_t* c_offsets;
+  size_t groups;
+  size_t columns;  // padded
+};
+
 enum class Activation { kNone, kSign, kRelu, kHardtanh };  // sign(0) = +1; hardtanh clips to ±1
 
 // Forward pass of batch norm and an activation in training: over `rows` rows,
@@ -275,6 +291,9 @@ struct NeuralKernels {
 
   void (*multiply)(const Product& product);
   void (*multiply_gathered)(const GatheredProduct& product);
+  void (*multiply_sparse)(const SparseProduct& product);
+  // A bit for each of `count` values that is not 0, sixteen to a mask; returns their number.
+  size_t (*find_nonzeros)(const float* x, size_t count, uint16_t* masks);
   void (*norm_forward)(const NormForward& norm);
   // Returns the largest magnitude of x_gradient, as largest_magnitude does.
   float (*norm_backward)(const NormBackward& norm);

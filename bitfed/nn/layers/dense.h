@@ -22,6 +22,7 @@ class Dense : public Layer {
   std::vector<Parameter*> own_parameters() override;
   void on_initialise(RandomStream random) override;
   void bias_gradient(size_t images);
+  void prefetch_weights(size_t first, size_t rows) const;
 
   size_t inputs_;
   size_t units_;

@@ -31,21 +31,27 @@ MaxPool::MaxPool(size_t batch, const ImageShape& input, size_t window)
 
 void MaxPool::forward(const Images& input, size_t images, Pass /*pass*/) {
   const ImageShape& shape = output_.shape();
+  const size_t row_floats = input.shape().row_floats();
   int32_t* chosen = chosen_.data();
   float* largest = output_.data();
   for (size_t row = 0; row < images * shape.height; ++row) {
-    for (size_t x = 0; x < shape.width; ++x, largest += shape.channels, chosen += shape.channels) {
-      for (size_t i = 0; i < window_ * window_; ++i) {
-        const float* pixel = input.row(row / shape.height, row % shape.height * window_ + i / window_) +
-                             (x * window_ + i % window_) * shape.channels;
-        for (size_t c = 0; c < shape.channels; c += kFour) {
-          const auto value = at<const FourFloats>(pixel + c);
-          const FourFloats before = i == 0 ? value : at<FourFloats>(largest + c);
-          const FourIndexes index = i == 0 ? all(0) : at<FourIndexes>(chosen + c);
-          const FourIndexes is_larger = value > before;
-          at<FourFloats>(largest + c) = is_larger ? value : before;
-          at<FourIndexes>(chosen + c) = is_larger ? all(static_cast<int32_t>(i)) : index;
+    const float* window = input.row(row / shape.height, row % shape.height * window_);
+    for (size_t x = 0; x < shape.width; ++x, window += window_ * shape.channels) {
+      for (size_t c = 0; c < shape.channels; c += kFour, largest += kFour, chosen += kFour) {
+        auto best = at<const FourFloats>(window + c);
+        FourIndexes best_index = all(0);
+        FourIndexes index = all(0);
+        for (size_t y = 0; y < window_; ++y) {
+          const float* line = window + y * row_floats + c;
+          for (size_t i = 0; i < window_; ++i, index += 1) {
+            const auto value = at<const FourFloats>(line + i * shape.channels);
+            const FourIndexes is_larger = value > best;
+            best = is_larger ? value : best;
+            best_index = is_larger ? index : best_index;
+          }
         }
+        at<FourFloats>(largest) = best;
+        at<FourIndexes>(chosen) = best_index;
       }
     }
   }

@@ -64,14 +64,14 @@ RotatedWeights::RotatedWeights(size_t filters, size_t inputs, const RotatedOptio
       anchor_standard_(anchor_),
       standard_(anchor_),
       rotated_(anchor_),
-      gradient_(kRotatedTogether, inputs),
+      gradient_(1, inputs),
       kept_(gradient_),
       rotated_gradient_(gradient_),
       fused_(anchor_.filter_floats()),
       blended_(anchor_.filter_floats()),
       scratch_(anchor_.filter_floats()),
       inverse_stds_(filters),
-      workspace_(inputs),
+      rotation_(inputs),
       search_(options.rotation == RotationUpdate::kNone ? gradient_ : anchor_),  // unused if there is none
       signs_(filters, inputs) {
   weights_.decays = true;
@@ -160,22 +160,16 @@ void RotatedWeights::fuse() {
 
 const Matrix& RotatedWeights::forward() {
   const NeuralKernels& kernels = neural_kernels();
-  for_each_run(standard_.count, kRotatedTogether, [&](const FilterRun& run) {
-    for (size_t f = run.first; f < run.first + run.count; ++f) {
-      fuse_filter(f);
-      standardise(fused_.data(), f, standard_.filter(f));
-    }
-    if (rotates()) {
-      rotate(standard_.filter(run.first), run.count, r1_.values, r2_.values, &workspace_,
-             rotated_.filter(run.first));
-    }
-    for (size_t f = run.first; f < run.first + run.count; ++f) {
-      float* signs = standard_.is_padded() ? scratch_.data() : signs_.row(f);
-      kernels.blend_filter(blend(f), blended_.data());
-      kernels.signs(blended_.data(), blended_.size(), 0, signs);
-      if (standard_.is_padded()) compact(signs, standard_, signs_.row(f));
-    }
-  });
+  if (rotates()) rotation_.take(r1_.values, r2_.values, false);
+  for (size_t f = 0; f < standard_.count; ++f) {
+    fuse_filter(f);
+    standardise(fused_.data(), f, standard_.filter(f));
+    if (rotates()) rotation_.rotate(standard_.filter(f), rotated_.filter(f));
+    float* signs = standard_.is_padded() ? scratch_.data() : signs_.row(f);
+    kernels.blend_filter(blend(f), blended_.data());
+    kernels.signs(blended_.data(), blended_.size(), 0, signs);
+    if (standard_.is_padded()) compact(signs, standard_, signs_.row(f));
+  }
   return signs_;
 }
 
@@ -188,55 +182,48 @@ FilterBlend RotatedWeights::blend(size_t f) const {
           standard_.filter_floats()};
 }
 
-void RotatedWeights::backward_to_blend(const FilterRun& run, const Matrix& gradient, float* of_beta) {
-  for (size_t i = 0; i < run.count; ++i) {
-    const size_t f = run.first + i;
-    const float* of_signs = gradient.row(f);
-    if (gradient_.is_padded()) {
-      expand(of_signs, gradient_, gradient_.filter(i));
-      of_signs = gradient_.filter(i);
-    }
-    FilterBlendBackward back{blend(f), surrogate_, of_signs, kept_.filter(i), rotated_gradient_.filter(i),
-                             0,        0};
-    neural_kernels().blend_filter_backward(&back);
-    theta_.gradient.row(0)[f] = back.of_alpha * slope_of_absolute_sine(theta_.values.row(0)[f]);
-    *of_beta += back.of_beta;
+void RotatedWeights::backward_to_blend(size_t f, const Matrix& gradient, float* of_beta) {
+  const float* of_signs = gradient.row(f);
+  if (gradient_.is_padded()) {
+    expand(of_signs, gradient_, gradient_.filter(0));
+    of_signs = gradient_.filter(0);
   }
+  FilterBlendBackward back{blend(f), surrogate_, of_signs, kept_.filter(0), rotated_gradient_.filter(0),
+                           0,        0};
+  neural_kernels().blend_filter_backward(&back);
+  theta_.gradient.row(0)[f] = back.of_alpha * slope_of_absolute_sine(theta_.values.row(0)[f]);
+  *of_beta += back.of_beta;
 }
 
-void RotatedWeights::backward_to_weights(const FilterRun& run, float* of_lambda) {
-  for (size_t i = 0; i < run.count; ++i) {
-    const size_t f = run.first + i;
-    float* to = standard_.is_padded() ? scratch_.data() : weights_.gradient.row(f);
-    FilterFuseBackward fuse{standard_.filter(f),
-                            kept_.filter(i),
-                            rotates() ? gradient_.filter(i) : rotated_gradient_.filter(i),  // zeros if none
-                            local(f),
-                            anchor_.filter(f),
-                            mask_.data(),
-                            standard_.filter_floats(),
-                            inputs_,
-                            inverse_stds_[f],
-                            lambda(),
-                            to,
-                            0};
-    neural_kernels().fuse_filter_backward(&fuse);
-    if (standard_.is_padded()) compact(to, standard_, weights_.gradient.row(f));
-    *of_lambda += fuse.of_lambda;
-  }
+void RotatedWeights::backward_to_weights(size_t f, float* of_lambda) {
+  float* to = standard_.is_padded() ? scratch_.data() : weights_.gradient.row(f);
+  FilterFuseBackward fuse{standard_.filter(f),
+                          kept_.filter(0),
+                          rotates() ? gradient_.filter(0) : rotated_gradient_.filter(0),  // zeros if none
+                          local(f),
+                          anchor_.filter(f),
+                          mask_.data(),
+                          standard_.filter_floats(),
+                          inputs_,
+                          inverse_stds_[f],
+                          lambda(),
+                          to,
+                          0};
+  neural_kernels().fuse_filter_backward(&fuse);
+  if (standard_.is_padded()) compact(to, standard_, weights_.gradient.row(f));
+  *of_lambda += fuse.of_lambda;
 }
 
 void RotatedWeights::backward(const Matrix& gradient) {
   float of_beta = 0;
   float of_lambda = 0;
-  if (rotates()) prepare_backward(r2_.values, &workspace_);
-  for_each_run(standard_.count, kRotatedTogether, [&](const FilterRun& run) {
-    backward_to_blend(run, gradient, &of_beta);
+  if (rotates()) rotation_.take(r1_.values, r2_.values, true);
+  for (size_t f = 0; f < standard_.count; ++f) {
+    backward_to_blend(f, gradient, &of_beta);
     // The gradient of R' w is multiplied by R.
-    if (rotates())
-      rotate_backward(rotated_gradient_.filter(0), run.count, r1_.values, &workspace_, gradient_.filter(0));
-    backward_to_weights(run, &of_lambda);
-  });
+    if (rotates()) rotation_.rotate(rotated_gradient_.filter(0), gradient_.filter(0));
+    backward_to_weights(f, &of_lambda);
+  }
   gamma_.gradient.row(0)[0] = of_beta * slope_of_absolute_sine(gamma_.values.row(0)[0]);
   lambda_.gradient.row(0)[0] = of_lambda;
 }

@@ -58,8 +58,8 @@ class RotatedWeights {
   void fuse_filter(size_t filter);
   void standardise(const float* filter, size_t index, float* standard);
   FilterBlend blend(size_t filter) const;
-  void backward_to_blend(const FilterRun& run, const Matrix& gradient, float* of_beta);
-  void backward_to_weights(const FilterRun& run, float* of_lambda);
+  void backward_to_blend(size_t filter, const Matrix& gradient, float* of_beta);
+  void backward_to_weights(size_t filter, float* of_lambda);
 
   size_t inputs_;
   RotatedOptions options_;
@@ -71,10 +71,10 @@ class RotatedWeights {
   Filters local_;  // empty where filters have no padding: the weights serve
   Filters anchor_, anchor_standard_;
   Filters standard_, rotated_;
-  Filters gradient_, kept_, rotated_gradient_;  // of a run of filters
+  Filters gradient_, kept_, rotated_gradient_;  // of a filter
   Floats fused_, blended_, scratch_;            // of a filter
   std::vector<float> inverse_stds_;
-  RotationWorkspace workspace_;
+  FilterRotation rotation_;
   RotationSearch search_;
   Matrix signs_;
 };

@@ -7,51 +7,10 @@ namespace bitfed {
 namespace {
 
 constexpr size_t kRunShorts = 12000;  // of filters processed together: a first-level cache holds them twice
-constexpr float kOfRotation = 16384;  // the length of a rotation's longest column in fixed point
 constexpr float kMaxShort = 32767;
-
-// Sums of `depth` products of such a column with values up to this stay below 2^31 (Cauchy-Schwarz).
-float max_times_rotation(size_t depth) {
-  const float max = 2147483000.0f / (kOfRotation * std::sqrt(static_cast<float>(depth)));
-  return std::min(kMaxShort, std::floor(max));
-}
-
-// Scales values up to `largest` to `max`; not a number if `largest` is not one.
-float factor_to(float max, float largest) {
-  return largest == 0 ? 1 : max / largest;
-}
 
 float larger_or_none(float a, float b) {
   return a >= b || std::isnan(a) ? a : b;
-}
-
-// Means of rotations are shorter than rotations, and other combinations may be longer. Neither signs nor
-// polar factors depend on the length, so the longest column counts as 1.
-float factor_of_rotation(const Matrix& rotation) {
-  double longest = 0;
-  for (size_t c = 0; c < rotation.columns; ++c) {
-    double squares = 0;
-    for (size_t r = 0; r < rotation.rows; ++r)
-      squares += static_cast<double>(rotation.row(r)[c]) * rotation.row(r)[c];
-    longest = std::max(longest, squares);
-  }
-  return factor_to(kOfRotation, static_cast<float>(std::sqrt(longest)));
-}
-
-std::vector<uint32_t> multiples(size_t count, size_t step) {
-  std::vector<uint32_t> all;
-  for (size_t i = 0; i < count; ++i) all.push_back(static_cast<uint32_t>(i * step));
-  return all;
-}
-
-// Two rows interleaved, the values of a column as a pair; an odd last row is paired with zeros.
-void pair_rows(const float* rows, size_t count, size_t stride, float factor, const float* zeros,
-               int16_t* pairs) {
-  const NeuralKernels& kernels = neural_kernels();
-  for (size_t r = 0; r < count; r += 2) {
-    const float* row = rows + r * stride;
-    kernels.quantise_pairs(row, r + 1 < count ? row + stride : zeros, stride, factor, pairs + r * stride);
-  }
 }
 
 // A filter is loaded from memory while the one before it is processed.
@@ -107,6 +66,8 @@ void RotationSearch::take(size_t f, const float* filter) {
   longest_filter_ = larger_or_none(longest_filter_, std::sqrt(all_squares));
 }
 
+// Means of rotations are shorter than rotations, and other combinations may be longer. Neither signs nor
+// polar factors depend on the length, so the longest column counts as 1.
 void RotationSearch::take_left(const Matrix& r1) {
   Matrix transposed(r1.rows, r1.columns);
   for (size_t r = 0; r < r1.rows; ++r) {

@@ -26,7 +26,7 @@ a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}
 .facts{color:var(--muted)}
 .facts span{display:inline-block}
 .facts span:not(:last-child)::after{content:"·";margin:0 .55em}
-.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:16px;margin:28px 0 16px}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(160px,1fr));gap:16px;margin:28px 0 16px}
 .tile,.card{background:var(--surface);border:1px solid var(--grid);border-radius:10px}
 .tile{padding:16px 18px;margin:0}
 .tile dt{color:var(--muted);font-size:13px}

@@ -61,6 +61,14 @@ std::string against_text(const ReproducedTable& table) {
   return text;
 }
 
+// A sweep has no figures of a paper beside its own.
+bool has_any_paper(const ReproducedTable& table) {
+  for (size_t column = 0; column < table.columns.size(); ++column) {
+    if (has_paper(table, column)) return true;
+  }
+  return false;
+}
+
 std::vector<std::string> cell_titles(const ReproducedTable& table, size_t column) {
   std::vector<std::string> titles;
   if (has_own_paper(table, column)) titles.emplace_back("paper");
@@ -201,12 +209,17 @@ std::string reproduction_text(const ReproducedTable& table, const std::vector<si
   std::vector<ColumnGroup> groups = {{"", 1}};
   TextRows lines = {{fmt::format("{}", fmt::join(table.row_header, "/"))}};
   for (size_t column = 0; column < table.columns.size(); ++column) {
+    if (!has_any_paper(table)) {
+      lines[0].push_back(column_title(table, column));
+      continue;
+    }
     const size_t before = lines[0].size();
     if (has_own_paper(table, column)) lines[0].emplace_back("paper");
     lines[0].emplace_back("ours");
     if (has_paper(table, column)) lines[0].emplace_back("difference");
     groups.push_back({column_title(table, column), lines[0].size() - before});
   }
+  if (!has_any_paper(table)) groups.clear();
   for (const size_t index : rows) {
     std::vector<std::string>& line = lines.emplace_back();
     line.push_back(row_name(table.rows[index]));
@@ -232,7 +245,8 @@ std::string reproduction_markdown(const ReproducedTable& table) {
   std::vector<std::string> head = table.row_header;
   for (size_t column = 0; column < table.columns.size(); ++column) {
     for (const std::string& title : cell_titles(table, column)) {
-      head.push_back(fmt::format("{}, {}", column_title(table, column), title));
+      const std::string whose = has_any_paper(table) ? ", " + title : "";
+      head.push_back(column_title(table, column) + whose);
     }
   }
   text += markdown_row(head) + markdown_row(std::vector<std::string>(head.size(), "---"));

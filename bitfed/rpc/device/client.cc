@@ -13,9 +13,9 @@
 #include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/rpc/device/backoff.h"
 #include "bitfed/rpc/device/client_store.h"
+#include "bitfed/rpc/device/device_channel.h"
 #include "bitfed/rpc/grpc_connection.h"
 #include "bitfed/rpc/protocol.h"
-#include "bitfed/rpc/security/certificate_identity.h"
 #include "bitfed/rpc/security/renewal.h"
 #include "bitfed_v1.pb.h"
 
@@ -78,7 +78,10 @@ struct Job {
 class FederationClient {
  public:
   FederationClient(const ClientOptions& options, const EventSink& events)
-      : options_(options), events_(events), store_(options.state / "client.sqlite") {}
+      : options_(options),
+        events_(events),
+        store_(options.state / "client.sqlite"),
+        channel_(options.trust) {}
 
   fs::path run() {
     std::error_code code;
@@ -149,6 +152,7 @@ class FederationClient {
     if (left && *left < kWarnSeconds && !std::exchange(warned_, true)) {
       events_(CertificateExpires{.file = options_.trust.certificate.string(), .days = *left / 86400});
     }
+    channel_.forget();
     try {
       connection_ = open_connection(options_.server, options_.trust);
     } catch (const Error& error) {
@@ -215,6 +219,7 @@ class FederationClient {
   void take_certificate(const std::string& pem) {
     if (pem.empty()) return;
     install_renewed(options_.trust, pem);
+    channel_.forget();
     events_(Warning{.text = options_.trust.certificate.string() + ": was renewed"});
   }
 
@@ -433,7 +438,12 @@ class FederationClient {
     update.result = std::move(outcome->result);
     update.kept = std::move(outcome->kept);
     // Durable before it is offered: the server may count on it from then on.
-    store_.finish(update);
+    if (job_.privacy.secure_aggregation) {
+      const ClientStore::Sum sum{work.round(), work.masked_attempt(), masks_->session()};
+      store_.finish(update, &sum);
+    } else {
+      store_.finish(update);
+    }
     deliver(update);
   }
 
@@ -444,6 +454,7 @@ class FederationClient {
       throw input_error("the server: found work for an update that is not masked: refused");
     const Digest session = session_of(job_.federation, work.round(), work.masked_attempt(), work.sha256());
     ClientStore::Sum sum{work.round(), work.masked_attempt(), {}};
+    sum.session.session = session;
     if (const auto known = store_.sum(); known && known->session.session == session) {
       // What the device keeps has changed since: another update under the same masks would give away how.
       if (const auto last = store_.last_accepted(); last && work.round() <= *last) {
@@ -456,13 +467,11 @@ class FederationClient {
         throw input_error("the server: round {}: this client has helped to open a sum of round {}: refused",
                           work.round(), *opened);
       }
-      sum.session.session = session;
-      sum.session.secret = random_secret();
     }
-    masks_.reset();  // made with the identity before
-    identity_ = make_certificate_identity(options_.trust);
-    SecureClient client(sum.session, job_.number, *identity_, job_.privacy.min_survivors);
-    // Durable before anything of it leaves the device.
+    const auto channel = channel_.of(sum.session, job_.federation, job_.number);
+    if (sum.session.secret == Secret()) sum.session.secret = random_secret();
+    SecureClient client(sum.session, channel, job_.privacy.min_survivors);
+    // Kept before anything of it leaves the device.
     const auto keep = [&] { store_.put_sum({sum.round, sum.attempt, client.session()}); };
     keep();
     if (client.can_mask()) return client;
@@ -478,8 +487,7 @@ class FederationClient {
     send_secure(sum, v1::Secure::SHARES, shares);
     const auto peers = wait_for_secure(sum, v1::Secure::SHARES);
     if (!peers) return std::nullopt;
-    client.take_shares(*peers);
-    keep();
+    client.take_shares(*peers);  // kept with the update, which is what depends on it
     return client;
   }
 
@@ -529,11 +537,12 @@ class FederationClient {
     if (message.phase() != v1::Secure::OPENING) return;
     const auto sum = store_.sum();
     if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return;
-    if (identity_ == nullptr) identity_ = make_certificate_identity(options_.trust);
     try {
       // Those of the update are at hand unless the device was started again; checking all keys takes long.
-      if (!masks_ || masks_->session().session != sum->session.session)
-        masks_.emplace(sum->session, job_.number, *identity_, job_.privacy.min_survivors);
+      if (!masks_ || masks_->session().session != sum->session.session) {
+        masks_.emplace(sum->session, channel_.of(sum->session, job_.federation, job_.number),
+                       job_.privacy.min_survivors);
+      }
       const Bytes survivors(message.content().begin(), message.content().end());
       const Bytes answer = masks_->open(survivors);
       store_.put_sum({sum->round, sum->attempt, masks_->session()});
@@ -567,11 +576,11 @@ class FederationClient {
   ClientStore store_;
   std::unique_ptr<Connection> connection_;
   Job job_;
-  std::unique_ptr<Identity> identity_;  // of this device, for secure aggregation
-  std::optional<SecureClient> masks_;   // of the last update
-  std::deque<Received> later_;          // tasks that came while something else was waited for
-  bool refused_ = false;                // the server refused the last connection, for now
-  bool server_renews_ = false;          // certificates
+  DeviceChannel channel_;              // for secure aggregation
+  std::optional<SecureClient> masks_;  // of the last update
+  std::deque<Received> later_;         // tasks that came while something else was waited for
+  bool refused_ = false;               // the server refused the last connection, for now
+  bool server_renews_ = false;         // certificates
   std::optional<std::chrono::steady_clock::time_point> asked_;  // for a new certificate, last
   bool went_back_ = false;                                      // a warning was logged that the server did
   bool warned_ = false;                                         // that the certificate expires

@@ -1,5 +1,7 @@
 #include "bitfed/rpc/device/client_store.h"
 
+#include <array>
+
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
 
@@ -21,10 +23,12 @@ ClientStore::ClientStore(const std::filesystem::path& file)
   database_.execute(
       "CREATE TABLE IF NOT EXISTS accepted (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT "
       "NULL)");
+  database_.execute("DROP TABLE IF EXISTS sum");  // of builds whose channels served one sum
   database_.execute(
-      "CREATE TABLE IF NOT EXISTS sum (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL, "
-      "attempt INTEGER NOT NULL, session BLOB NOT NULL, secret "
-      "BLOB NOT NULL, key_list BLOB NOT NULL, shares BLOB NOT NULL, survivors BLOB NOT NULL)");
+      "CREATE TABLE IF NOT EXISTS masked_sum (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT "
+      "NULL, attempt INTEGER NOT NULL, session BLOB NOT NULL, secret BLOB NOT NULL, channel BLOB NOT NULL)");
+  database_.execute(
+      "CREATE TABLE IF NOT EXISTS masked_sum_said (part INTEGER PRIMARY KEY, bytes BLOB NOT NULL)");
   database_.execute(
       "CREATE TABLE IF NOT EXISTS opened (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL)");
 }
@@ -67,17 +71,20 @@ std::optional<ClientStore::Update> ClientStore::finished_update() const {
   return update;
 }
 
-void ClientStore::finish(const Update& update) {
-  database_.prepare("INSERT OR REPLACE INTO finished VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)")
-      .bind(int64_t{update.round})
-      .bind(update.broadcast_sha256)
-      .bind(update.sha256)
-      .bind(std::span<const uint8_t>(update.result.upload))
-      .bind(std::span<const uint8_t>(update.kept))
-      .bind(static_cast<int64_t>(update.result.samples))
-      .bind(static_cast<int64_t>(update.result.trained_samples))
-      .bind(update.result.train_seconds)
-      .run();
+void ClientStore::finish(const Update& update, const Sum* sum) {
+  database_.transaction([&] {
+    if (sum != nullptr) write_sum(*sum);
+    database_.prepare("INSERT OR REPLACE INTO finished VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?)")
+        .bind(int64_t{update.round})
+        .bind(update.broadcast_sha256)
+        .bind(update.sha256)
+        .bind(std::span<const uint8_t>(update.result.upload))
+        .bind(std::span<const uint8_t>(update.kept))
+        .bind(static_cast<int64_t>(update.result.samples))
+        .bind(static_cast<int64_t>(update.result.trained_samples))
+        .bind(update.result.train_seconds)
+        .run();
+  });
 }
 
 // Without a sync: an update that is offered again because this was forgotten is accepted again.
@@ -102,11 +109,19 @@ uint32_t ClientStore::after_round() const {
   return static_cast<uint32_t>(row.integer(0));
 }
 
+namespace {
+
+// What the server has said, in the order in which it does.
+std::array<Bytes ClientSession::*, 3> said() {
+  return {&ClientSession::key_list, &ClientSession::peer_shares, &ClientSession::survivors};
+}
+
+}  // namespace
+
 std::optional<ClientStore::Sum> ClientStore::sum() const {
-  Statement row =
-      database_.prepare("SELECT session, secret, key_list, shares, survivors, round, attempt FROM sum");
+  Statement row = database_.prepare("SELECT round, attempt, session, secret, channel FROM masked_sum");
   if (!row.step()) return std::nullopt;
-  Sum sum{static_cast<uint32_t>(row.integer(5)), static_cast<uint32_t>(row.integer(6)), {}};
+  Sum sum{static_cast<uint32_t>(row.integer(0)), static_cast<uint32_t>(row.integer(1)), {}};
   ClientSession& session = sum.session;
   const auto read = [&](int column, std::array<uint8_t, 32>* block) {
     const Bytes bytes = row.bytes(column);
@@ -115,27 +130,46 @@ std::optional<ClientStore::Sum> ClientStore::sum() const {
                         database_.file().string(), bytes.size(), block->size());
     std::copy(bytes.begin(), bytes.end(), block->begin());
   };
-  read(0, &session.session);
-  read(1, &session.secret);
-  session.key_list = row.bytes(2);
-  session.peer_shares = row.bytes(3);
-  session.survivors = row.bytes(4);
+  read(2, &session.session);
+  read(3, &session.secret);
+  read(4, &session.channel);
+  Statement parts = database_.prepare("SELECT part, bytes FROM masked_sum_said WHERE part BETWEEN 0 AND 2");
+  while (parts.step()) session.*said().at(static_cast<size_t>(parts.integer(0))) = parts.bytes(1);
   return sum;
 }
 
-void ClientStore::put_sum(const Sum& sum) {
+// Writes what is new: lists of keys are long. Within a transaction.
+void ClientStore::write_sum(const Sum& sum) {
   const ClientSession& session = sum.session;
-  database_.transaction([&] {
-    database_.prepare("INSERT OR REPLACE INTO sum VALUES (1, ?, ?, ?, ?, ?, ?, ?)")
+  const auto before = this->sum();
+  const bool begins = !before || before->session.secret != session.secret;
+  if (begins) {
+    database_.execute("DELETE FROM masked_sum_said");
+    database_.prepare("INSERT OR REPLACE INTO masked_sum VALUES (1, ?, ?, ?, ?, ?)")
         .bind(int64_t{sum.round})
         .bind(int64_t{sum.attempt})
         .bind(std::span<const uint8_t>(session.session))
         .bind(std::span<const uint8_t>(session.secret))
-        .bind(std::span<const uint8_t>(session.key_list))
-        .bind(std::span<const uint8_t>(session.peer_shares))
-        .bind(std::span<const uint8_t>(session.survivors))
+        .bind(std::span<const uint8_t>(session.channel))
         .run();
-    if (session.survivors.empty()) return;
+  }
+  for (size_t part = 0; part < said().size(); ++part) {
+    const Bytes& bytes = session.*said()[part];
+    if (bytes.empty() || (!begins && before->session.*said()[part] == bytes)) continue;
+    database_.prepare("INSERT OR REPLACE INTO masked_sum_said VALUES (?, ?)")
+        .bind(static_cast<int64_t>(part))
+        .bind(std::span<const uint8_t>(bytes))
+        .run();
+  }
+}
+
+void ClientStore::put_sum(const Sum& sum) {
+  if (sum.session.survivors.empty()) {
+    database_.unsynced_transaction([&] { write_sum(sum); });
+    return;
+  }
+  database_.transaction([&] {
+    write_sum(sum);
     database_.prepare("INSERT OR REPLACE INTO opened VALUES (1, ?)").bind(int64_t{sum.round}).run();
   });
 }

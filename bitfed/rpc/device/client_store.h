@@ -32,7 +32,8 @@ class ClientStore {
     Bytes kept;  // what is kept from now on once the update counts; empty: as before
   };
   std::optional<Update> finished_update() const;
-  void finish(const Update& update);
+  struct Sum;
+  void finish(const Update& update, const Sum* sum = nullptr);  // with the sum that the update is masked for
   void accepted();  // the update counts: what goes with it is kept from now on
   // The round of the last update that counted. Work for it or for an earlier round comes only from a server
   // that was restored from an older copy.
@@ -41,7 +42,8 @@ class ClientStore {
   uint32_t after_round() const;
   void dropped();  // it does not: as if the round had not been
 
-  // The last sum that this client took part in, of secure aggregation. Durable when put_sum() returns.
+  // The last sum that this client took part in, of secure aggregation. put_sum() keeps it through kill -9;
+  // once it has survivors, or an update was finished after it, also through a loss of power.
   struct Sum {
     uint32_t round = 0;
     uint32_t attempt = 0;
@@ -53,6 +55,8 @@ class ClientStore {
   std::optional<uint32_t> last_opened() const;
 
  private:
+  void write_sum(const Sum& sum);
+
   mutable Database database_;
 };
 

@@ -1,8 +1,12 @@
 #include "bitfed/rpc/security/certificate_identity.h"
 
+#include <algorithm>
+#include <map>
+
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/rpc/security/openssl.h"
+#include "bitfed/secure/protocol/primitives.h"
 
 namespace bitfed {
 namespace {
@@ -11,14 +15,17 @@ using StorePointer = std::unique_ptr<X509_STORE, FreeBy<X509_STORE_free>>;
 using StoreContextPointer = std::unique_ptr<X509_STORE_CTX, FreeBy<X509_STORE_CTX_free>>;
 using DigestPointer = std::unique_ptr<EVP_MD_CTX, FreeBy<EVP_MD_CTX_free>>;
 
+constexpr size_t kMaxKnown = 4096;  // signatures that are remembered
+
 class CertificateIdentity : public Identity {
  public:
-  explicit CertificateIdentity(const ClientTrust& trust)
-      : certificate_(parse_certificate(read_text_file(trust.certificate), trust.certificate.string())),
+  CertificateIdentity(const ClientTrust& trust, Now now)
+      : now_(std::move(now)),
+        certificate_(parse_certificate(read_text_file(trust.certificate), trust.certificate.string())),
         key_(parse_key(read_text_file(trust.key), trust.key.string())),
+        ca_(parse_certificate(read_text_file(trust.ca), trust.ca.string())),
         store_(X509_STORE_new()) {
-    const CertificatePointer ca = parse_certificate(read_text_file(trust.ca), trust.ca.string());
-    check_openssl(X509_STORE_add_cert(store_.get(), ca.get()) == 1, "adding the authority");
+    check_openssl(X509_STORE_add_cert(store_.get(), ca_.get()) == 1, "adding the authority");
   }
 
   Bytes certificate() const override {
@@ -43,7 +50,32 @@ class CertificateIdentity : public Identity {
     return signature;
   }
 
+  // The same bytes are good for as long as the certificates are.
   std::string check(const Bytes& certificate, const Bytes& text, const Bytes& signature) const override {
+    const Digest digest = digest_of_parts({certificate, text, signature});
+    if (const auto found = known_.find(digest); found != known_.end() && now_() < found->second.until)
+      return found->second.name;
+    Known known = check_bytes(certificate, text, signature);
+    if (known_.size() >= kMaxKnown) known_.clear();
+    return known_.insert_or_assign(digest, std::move(known)).first->second.name;
+  }
+
+ private:
+  struct Known {
+    std::string name;
+    std::chrono::system_clock::time_point until;
+  };
+
+  static Digest digest_of_parts(std::initializer_list<std::span<const uint8_t>> parts) {
+    Bytes all;
+    for (const auto part : parts) {
+      for (int i = 0; i < 4; ++i) all.push_back(static_cast<uint8_t>(part.size() >> (8 * i)));
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return digest_of(all);
+  }
+
+  Known check_bytes(const Bytes& certificate, const Bytes& text, const Bytes& signature) const {
     const uint8_t* der = certificate.data();
     const CertificatePointer peer(d2i_X509(nullptr, &der, static_cast<long>(certificate.size())));
     ERR_clear_error();
@@ -52,6 +84,7 @@ class CertificateIdentity : public Identity {
     check_openssl(X509_STORE_CTX_init(chain.get(), store_.get(), peer.get(), nullptr) == 1 &&
                       X509_STORE_CTX_set_purpose(chain.get(), X509_PURPOSE_SSL_CLIENT) == 1,
                   "checking a certificate");
+    X509_STORE_CTX_set_time(chain.get(), 0, std::chrono::system_clock::to_time_t(now_()));
     const bool good = X509_verify_cert(chain.get()) == 1;
     ERR_clear_error();
     const std::string name = common_name(*peer);
@@ -67,20 +100,23 @@ class CertificateIdentity : public Identity {
         EVP_DigestVerify(context.get(), signature.data(), signature.size(), text.data(), text.size()) == 1;
     ERR_clear_error();
     if (!signed_by_it) throw input_error("the keys are not signed by '{}'", name);
-    return name;
+    const int64_t left = std::min(seconds_left(*peer), seconds_left(*ca_));
+    return {name, std::chrono::system_clock::now() + std::chrono::seconds(left)};
   }
 
- private:
+  Now now_;
   CertificatePointer certificate_;
   KeyPointer key_;
+  CertificatePointer ca_;
   StorePointer store_;
+  mutable std::map<Digest, Known> known_;
 };
 
 }  // namespace
 
-std::unique_ptr<Identity> make_certificate_identity(const ClientTrust& trust) {
+std::unique_ptr<Identity> make_certificate_identity(const ClientTrust& trust, Now now) {
   if (trust.plaintext) return std::make_unique<NoIdentity>();
-  return std::make_unique<CertificateIdentity>(trust);
+  return std::make_unique<CertificateIdentity>(trust, std::move(now));
 }
 
 }  // namespace bitfed

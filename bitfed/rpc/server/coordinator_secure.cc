@@ -13,7 +13,7 @@ namespace {
 using v1::Secure;
 using Phase = SecureServer::Phase;
 
-constexpr auto kTick = std::chrono::milliseconds(100);
+constexpr auto kPhaseTick = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -66,7 +66,7 @@ void Coordinator::wait_for_phase(std::unique_lock<std::mutex>& lock, const std::
   while (!is_done() && seconds_since(begin) < options_.privacy.phase_seconds) {
     check_failure();
     if (options_.stop && options_.stop()) return;
-    wake_.wait_for(lock, kTick);
+    wake_.wait_for(lock, kPhaseTick);
   }
 }
 

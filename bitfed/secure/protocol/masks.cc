@@ -33,8 +33,8 @@ void combine_mask(const Secret& seed, ModularVector* vector, const Combine& comb
 
 }  // namespace
 
-Secret mask_seed(const Secret& private_key, const PublicKey& peer, const Digest& session) {
-  return derive(agree(private_key, peer), "mask of a pair", session);
+Secret mask_seed(const KeyPair& mask_key, const PublicKey& peer, const Digest& session) {
+  return derive(mask_key.agree(peer), "mask of a pair", session);
 }
 
 void apply_mask(const Secret& seed, MaskSign sign, ModularVector* vector) {

@@ -101,14 +101,12 @@ std::string text_of(const Digest& session) {
   return text;
 }
 
-Bytes signed_text(const Digest& session, const RoundKeys& keys) {
-  constexpr std::string_view kPurpose = "bitfed secure aggregation: keys of a round";
+Bytes signed_text(const std::string& federation, const RoundKeys& keys) {
+  constexpr std::string_view kPurpose = "bitfed secure aggregation: channel key";
   Bytes text(kPurpose.begin(), kPurpose.end());
-  put(session, &text);
+  put_sized({reinterpret_cast<const uint8_t*>(federation.data()), federation.size()}, &text);
   put_u32(keys.number, &text);
-  put(keys.mask, &text);
   put(keys.channel, &text);
-  put(keys.self_mask, &text);
   return text;
 }
 

@@ -19,18 +19,19 @@ Digest session_of(const std::string& federation, uint32_t round, uint32_t attemp
 
 std::string text_of(const Digest& session);  // hexadecimal
 
-// A client's keys of one session.
+// A client's keys of one session. Shares are sealed for a channel key that is signed; the other two are bound
+// to the session and to their owner by the shares that come with them (see SecureClient).
 struct RoundKeys {
   uint32_t number = 0;
   PublicKey mask = {};     // agrees on masks; its private part is shared among the holders
-  PublicKey channel = {};  // agrees on the keys that shares are sealed with
+  PublicKey channel = {};  // agrees on the keys that shares are sealed with; may be that of other sessions
   Digest self_mask = {};   // of the seed of the mask of its own, so that an opened one can be checked
   Bytes certificate;       // who it is, and
   Bytes signature;         // its signature of signed_text()
 
   bool operator==(const RoundKeys&) const = default;
 };
-Bytes signed_text(const Digest& session, const RoundKeys& keys);
+Bytes signed_text(const std::string& federation, const RoundKeys& keys);
 
 Bytes write_keys(const RoundKeys& keys);
 RoundKeys read_keys(std::span<const uint8_t> bytes);

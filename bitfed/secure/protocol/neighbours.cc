@@ -2,15 +2,30 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <utility>
 
 namespace bitfed {
 namespace {
 
 constexpr size_t kMaxComplete = 64;  // clients of a round in which everybody is everybody's neighbour
-constexpr size_t kReach = 32;        // else: on either side
+
+struct Row {
+  size_t members;  // at most
+  size_t neighbours;
+};
+// A table, since clients must not come to different numbers by their arithmetic; a test computes it.
+constexpr Row kRows[] = {{100, 32},   {150, 44},   {200, 56},    {300, 74},     {500, 98},
+                         {1000, 116}, {2000, 134}, {10000, 152}, {1 << 20, 182}};
 
 }  // namespace
+
+size_t neighbours_in(size_t members) {
+  if (members <= kMaxComplete) return members - 1;
+  const Row* row = std::find_if(std::begin(kRows), std::end(kRows) - 1,
+                                [&](const Row& candidate) { return members <= candidate.members; });
+  return row->neighbours;
+}
 
 Neighbours::Neighbours(const Digest& session, const std::vector<uint32_t>& members) : ring_(members) {
   assert(std::is_sorted(members.begin(), members.end()));
@@ -26,16 +41,12 @@ Neighbours::Neighbours(const Digest& session, const std::vector<uint32_t>& membe
 }
 
 std::vector<uint32_t> Neighbours::holders(uint32_t member) const {
-  if (ring_.size() <= 2 * kReach) {
-    std::vector<uint32_t> all = ring_;
-    std::sort(all.begin(), all.end());
-    return all;
-  }
+  const size_t neighbours = neighbours_in(ring_.size());
   const auto at = static_cast<size_t>(std::find(ring_.begin(), ring_.end(), member) - ring_.begin());
   assert(at < ring_.size());
   std::vector<uint32_t> result;
-  for (size_t step = 0; step <= 2 * kReach && step < ring_.size(); ++step)
-    result.push_back(ring_[(at + ring_.size() - kReach + step) % ring_.size()]);
+  for (size_t step = 0; step <= neighbours; ++step)
+    result.push_back(ring_[(at + ring_.size() - neighbours / 2 + step) % ring_.size()]);
   std::sort(result.begin(), result.end());
   return result;
 }

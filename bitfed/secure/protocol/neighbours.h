@@ -7,10 +7,15 @@
 
 namespace bitfed {
 
-// Who shares masks and secrets with whom: in rounds of up to 64 clients everybody with everybody; in larger
-// ones each with 64 others (Bell et al., "Secure single-server aggregation with (poly)logarithmic overhead",
-// CCS 2020), the nearest on a ring whose order depends on the session. A function of session and members, so
-// that every client can check it.
+// With how many others each member of a round shares. In rounds of up to 64 clients with all. In larger ones
+// (Bell et al., "Secure single-server aggregation with (poly)logarithmic overhead", CCS 2020) with so many
+// that, if any tenth of the members works with the server, a client with enough of them among its holders to
+// open both of its secrets (2 threshold_of(holders) - holders) is met in one round of 2^40; by the
+// hypergeometric tail, times the members. Up to 200 members there is none at all. At least 32.
+size_t neighbours_in(size_t members);
+
+// Who shares masks and secrets with whom: the nearest on a ring whose order depends on the session. A
+// function of session and members, so that every client can check it.
 class Neighbours {
  public:
   // `members` ascend.

@@ -32,12 +32,6 @@ void check(bool good, const char* what) {
   if (!good) throw failure("OpenSSL: {} failed: {}", what, ERR_error_string(ERR_get_error(), nullptr));
 }
 
-Key private_key_of(const Secret& bytes) {
-  Key key(EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nullptr, bytes.data(), bytes.size()));
-  check(key != nullptr, "an X25519 key");
-  return key;
-}
-
 int size_of(std::span<const uint8_t> bytes) {
   assert(bytes.size() < size_t{1} << 30);
   return static_cast<int>(bytes.size());
@@ -58,20 +52,20 @@ Digest digest_of(std::span<const uint8_t> bytes) {
   return digest;
 }
 
-PublicKey public_key(const Secret& private_key) {
-  const Key key = private_key_of(private_key);
-  PublicKey result;
-  size_t size = result.size();
-  check(EVP_PKEY_get_raw_public_key(key.get(), result.data(), &size) == 1, "an X25519 public key");
-  return result;
+KeyPair::KeyPair(const Secret& private_key)
+    : key_(EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nullptr, private_key.data(), private_key.size()),
+           [](void* key) { EVP_PKEY_free(static_cast<EVP_PKEY*>(key)); }) {
+  size_t size = public_key_.size();
+  check(key_ != nullptr &&
+            EVP_PKEY_get_raw_public_key(static_cast<EVP_PKEY*>(key_.get()), public_key_.data(), &size) == 1,
+        "an X25519 key");
 }
 
-Secret agree(const Secret& private_key, const PublicKey& peer) {
-  const Key ours = private_key_of(private_key);
+Secret KeyPair::agree(const PublicKey& peer) const {
   const Key theirs(EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nullptr, peer.data(), peer.size()));
   check(theirs != nullptr, "an X25519 public key");
   const std::unique_ptr<EVP_PKEY_CTX, FreeBy<EVP_PKEY_CTX_free>> context(
-      EVP_PKEY_CTX_new(ours.get(), nullptr));
+      EVP_PKEY_CTX_new(static_cast<EVP_PKEY*>(key_.get()), nullptr));
   check(context != nullptr && EVP_PKEY_derive_init(context.get()) == 1 &&
             EVP_PKEY_derive_set_peer_ex(context.get(), theirs.get(), 0) == 1,
         "an agreement");

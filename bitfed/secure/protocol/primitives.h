@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -19,9 +20,19 @@ using Digest = std::array<uint8_t, 32>;     // SHA-256
 Secret random_secret();  // of the system's generator
 Digest digest_of(std::span<const uint8_t> bytes);
 
-// X25519 (RFC 7748). An input_error for a peer's key that gives the same secret whatever ours is.
-PublicKey public_key(const Secret& private_key);
-Secret agree(const Secret& private_key, const PublicKey& peer);
+// An X25519 key (RFC 7748). Making one costs as much as an agreement: keep it for many.
+class KeyPair {
+ public:
+  explicit KeyPair(const Secret& private_key);
+
+  const PublicKey& public_key() const { return public_key_; }
+  // An input_error for a peer's key that gives the same secret whatever ours is.
+  Secret agree(const PublicKey& peer) const;
+
+ private:
+  std::shared_ptr<void> key_;  // OpenSSL's
+  PublicKey public_key_ = {};
+};
 
 // HKDF with SHA-256 (RFC 5869).
 Bytes hkdf(std::span<const uint8_t> key, std::span<const uint8_t> salt, std::span<const uint8_t> info,

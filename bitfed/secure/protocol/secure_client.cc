@@ -12,17 +12,18 @@ namespace bitfed {
 namespace {
 
 constexpr const char* kMaskKey = "mask key";
-constexpr const char* kChannelKey = "channel key";
 constexpr const char* kSelfMask = "mask of its own";
 constexpr const char* kSelfMaskShares = "shares of the mask of its own";
 constexpr const char* kMaskKeyShares = "shares of the mask key";
 
-// What a sealed share is bound to.
-Bytes about(const Digest& session, uint32_t from, uint32_t to) {
+// What sealed shares are bound to.
+Bytes about(const Digest& session, const RoundKeys& from, uint32_t to) {
   Bytes text(session.begin(), session.end());
-  for (const uint32_t number : {from, to}) {
+  for (const uint32_t number : {from.number, to}) {
     for (int i = 0; i < 4; ++i) text.push_back(static_cast<uint8_t>(number >> (8 * i)));
   }
+  text.insert(text.end(), from.mask.begin(), from.mask.end());
+  text.insert(text.end(), from.self_mask.begin(), from.self_mask.end());
   return text;
 }
 
@@ -42,9 +43,13 @@ void check_repeated(const Bytes& before, std::span<const uint8_t> now, const cha
 
 }  // namespace
 
-SecureClient::SecureClient(ClientSession session, uint32_t number, const Identity& identity,
-                           size_t min_clients)
-    : session_(std::move(session)), number_(number), identity_(&identity), min_clients_(min_clients) {
+SecureClient::SecureClient(ClientSession session, std::shared_ptr<Channel> channel, size_t min_clients)
+    : session_(std::move(session)),
+      channel_(std::move(channel)),
+      number_(channel_->number()),
+      min_clients_(min_clients),
+      mask_key_(own(kMaskKey)) {
+  session_.channel = channel_->key();
   if (!session_.key_list.empty()) read_list();
   if (!session_.peer_shares.empty()) read_shares();
 }
@@ -53,19 +58,25 @@ Secret SecureClient::own(const char* purpose) const {
   return derive(session_.secret, purpose, session_.session);
 }
 
+// Another for another list of keys, so that no two lists get shares of one polynomial, or two messages under
+// one nonce, also if the first was forgotten.
+Secret SecureClient::own_of_list(const char* purpose) const {
+  return derive(session_.secret, purpose, digest_of(session_.key_list));
+}
+
 Secret SecureClient::noise_seed() const {
   return own("noise");
 }
 
-Bytes SecureClient::keys() const {
-  RoundKeys keys;
-  keys.number = number_;
-  keys.mask = public_key(own(kMaskKey));
-  keys.channel = public_key(own(kChannelKey));
+RoundKeys SecureClient::own_keys() const {
+  RoundKeys keys = channel_->keys();
+  keys.mask = mask_key_.public_key();
   keys.self_mask = digest_of(own(kSelfMask));
-  keys.certificate = identity_->certificate();
-  keys.signature = identity_->sign(signed_text(session_.session, keys));
-  return write_keys(keys);
+  return keys;
+}
+
+Bytes SecureClient::keys() const {
+  return write_keys(own_keys());
 }
 
 size_t SecureClient::threshold() const {
@@ -94,7 +105,7 @@ void SecureClient::read_list() {
     const RoundKeys& keys = found->second;
     std::string name;
     try {
-      name = identity_->check(keys.certificate, signed_text(session_.session, keys), keys.signature);
+      name = channel_->check(keys);
     } catch (const Error& error) {
       if (error.kind() != Error::Kind::kInput) throw;
       throw input_error("the list of keys: client {}: {}: refused", holder, error.what());
@@ -106,19 +117,17 @@ void SecureClient::read_list() {
     peers[holder].keys = keys;
   }
   const RoundKeys& ours = peers.at(number_).keys;
-  const Secret channel_key = own(kChannelKey);
-  if (ours.mask != public_key(own(kMaskKey)) || ours.channel != public_key(channel_key))
+  const RoundKeys expected = own_keys();
+  if (ours.mask != expected.mask || ours.channel != expected.channel || ours.self_mask != expected.self_mask)
     throw input_error("the list of keys: found other keys of this client {}: refused", number_);
-  for (auto& [holder, peer] : peers) {
-    if (holder != number_) peer.channel = agree(channel_key, peer.keys.channel);
-  }
   members_ = list.members;
   holders_ = std::move(peers);
 }
 
-Secret SecureClient::channel_key(uint32_t from, uint32_t to) const {
-  const uint32_t peer = from == number_ ? to : from;
-  return derive(holders_.at(peer).channel, "channel", about(session_.session, from, to));
+// For one message: the shares that a client with these keys sends. The peer is whichever of the two we are
+// not.
+Secret SecureClient::share_key(const RoundKeys& from, uint32_t to, const PublicKey& peer) const {
+  return derive(channel_->agree(peer), "channel", about(session_.session, from, to));
 }
 
 Bytes SecureClient::shares_for(std::span<const uint8_t> key_list) {
@@ -133,9 +142,13 @@ Bytes SecureClient::shares_for(std::span<const uint8_t> key_list) {
     }
   }
   const std::vector<Secret> self_mask =
-      split_secret(own(kSelfMask), holders_.size(), threshold(), own(kSelfMaskShares));
+      split_secret(own(kSelfMask), holders_.size(), threshold(), own_of_list(kSelfMaskShares));
   const std::vector<Secret> mask_key =
-      split_secret(own(kMaskKey), holders_.size(), threshold(), own(kMaskKeyShares));
+      split_secret(own(kMaskKey), holders_.size(), threshold(), own_of_list(kMaskKeyShares));
+  const RoundKeys& ours = holders_.at(number_).keys;
+  const Secret drawn = own_of_list("nonce");
+  Nonce nonce;
+  std::copy_n(drawn.begin(), nonce.size(), nonce.begin());
   SealedShares sealed;
   size_t next = 0;
   for (const auto& [holder, peer] : holders_) {
@@ -143,7 +156,10 @@ Bytes SecureClient::shares_for(std::span<const uint8_t> key_list) {
     if (holder == number_) continue;
     Bytes plain(self_mask[at].begin(), self_mask[at].end());
     plain.insert(plain.end(), mask_key[at].begin(), mask_key[at].end());
-    sealed[holder] = seal(channel_key(number_, holder), plain, about(session_.session, number_, holder));
+    Bytes& message = sealed[holder];
+    message.assign(nonce.begin(), nonce.end());
+    const Bytes closed = seal(share_key(ours, holder, peer.keys.channel), plain, {}, nonce);
+    message.insert(message.end(), closed.begin(), closed.end());
   }
   return write_sealed(sealed);
 }
@@ -153,18 +169,19 @@ void SecureClient::read_shares() {
   const SealedShares sealed = read_sealed(session_.peer_shares);
   std::map<uint32_t, Peer> holders = holders_;
   std::vector<uint32_t> sharing = {number_};
-  const auto split_at_us = [&](const char* secret, const char* coefficients) {
-    const auto at = static_cast<size_t>(std::distance(holders_.begin(), holders_.find(number_)));
-    return split_secret(own(secret), holders_.size(), threshold(), own(coefficients))[at];
-  };
-  holders.at(number_).share_of_self_mask = split_at_us(kSelfMask, kSelfMaskShares);
-  holders.at(number_).share_of_mask_key = split_at_us(kMaskKey, kMaskKeyShares);
+  const auto x = static_cast<uint8_t>(std::distance(holders_.begin(), holders_.find(number_)) + 1);
+  Peer& us = holders.at(number_);
+  us.share_of_self_mask = share_at(x, own(kSelfMask), threshold(), own_of_list(kSelfMaskShares));
+  us.share_of_mask_key = share_at(x, own(kMaskKey), threshold(), own_of_list(kMaskKeyShares));
   for (const auto& [sender, bytes] : sealed) {
     const auto found = holders.find(sender);
     if (found == holders.end() || sender == number_)
       throw input_error("shares: found some of client {}, which is no neighbour: refused", sender);
-    const auto plain =
-        open_sealed(channel_key(sender, number_), bytes, about(session_.session, sender, number_));
+    const RoundKeys& theirs = found->second.keys;
+    Nonce nonce = {};
+    std::copy_n(bytes.begin(), std::min(nonce.size(), bytes.size()), nonce.begin());
+    const auto plain = open_sealed(share_key(theirs, number_, theirs.channel),
+                                   std::span(bytes).subspan(std::min(nonce.size(), bytes.size())), {}, nonce);
     if (!plain || plain->size() != 64)
       throw input_error("shares: those of client {} cannot be opened: refused", sender);
     std::copy(plain->begin(), plain->begin() + 32, found->second.share_of_self_mask.begin());
@@ -195,10 +212,9 @@ void SecureClient::take_shares(std::span<const uint8_t> peer_shares) {
 // Of a pair the lower number adds and the higher takes off.
 void SecureClient::mask(ModularVector* update) const {
   apply_mask(own(kSelfMask), MaskSign::kAdd, update);
-  const Secret mask_key = own(kMaskKey);
   for (const uint32_t peer : sharing_) {
     if (peer == number_) continue;
-    const Secret seed = mask_seed(mask_key, holders_.at(peer).keys.mask, session_.session);
+    const Secret seed = mask_seed(mask_key_, holders_.at(peer).keys.mask, session_.session);
     apply_mask(seed, number_ < peer ? MaskSign::kAdd : MaskSign::kSubtract, update);
   }
 }

@@ -2,10 +2,10 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
+#include <memory>
 
 #include "bitfed/base/modular_vector.h"
-#include "bitfed/secure/protocol/identity.h"
+#include "bitfed/secure/protocol/channel.h"
 #include "bitfed/secure/protocol/messages.h"
 #include "bitfed/secure/protocol/primitives.h"
 
@@ -16,21 +16,29 @@ namespace bitfed {
 struct ClientSession {
   Digest session = {};
   Secret secret = {};
-  Bytes key_list;
-  Bytes peer_shares;
-  Bytes survivors;
+  Bytes key_list = {};
+  Bytes peer_shares = {};
+  Bytes survivors = {};
+  Secret channel = {};  // the key of the channel that shares are sealed with
 };
 
 // The client's side of one sum (Bonawitz et al., "Practical secure aggregation for privacy-preserving machine
 // learning", CCS 2017): keys, sealed shares, a masked update, and one answer that helps open the sum of the
 // survivors. Every step can be repeated, with the same result. What the server must not ask is an
 // input_error, and leaves the session as it was.
+//
+// Nobody but the owner of a signed channel key can have sealed shares with it, and they are sealed for one
+// session and one set of the sender's other keys: a client masks with a peer's key only after it has opened
+// shares that were sealed by the owner of that key, for this sum.
 class SecureClient {
  public:
-  // `identity` must outlive the object. `min_clients`: a sum of fewer is never opened.
-  SecureClient(ClientSession session, uint32_t number, const Identity& identity, size_t min_clients);
+  // The channel's key is that of the session, unless it is a new one. `min_clients`: a sum of fewer is never
+  // opened.
+  SecureClient(ClientSession session, std::shared_ptr<Channel> channel, size_t min_clients);
 
-  // To be stored after every step, before the result of the step leaves the client.
+  // To be stored after every step, before the result of the step leaves the client. What was opened must be
+  // durable by then. A client that forgets another step must forget the later ones as well; it then draws
+  // another secret, or other shares, and fits no sum that the first were for.
   const ClientSession& session() const { return session_; }
 
   Bytes keys() const;
@@ -47,21 +55,23 @@ class SecureClient {
  private:
   struct Peer {
     RoundKeys keys;
-    Secret channel = {};  // what both agree on, for the keys of shares
     Secret share_of_self_mask = {};
     Secret share_of_mask_key = {};
   };
 
   Secret own(const char* purpose) const;
-  Secret channel_key(uint32_t from, uint32_t to) const;
+  Secret own_of_list(const char* purpose) const;
+  Secret share_key(const RoundKeys& from, uint32_t to, const PublicKey& peer) const;
+  RoundKeys own_keys() const;
   void read_list();
   void read_shares();
   size_t threshold() const;
 
   ClientSession session_;
+  std::shared_ptr<Channel> channel_;
   uint32_t number_;
-  const Identity* identity_;  // never null
   size_t min_clients_;
+  KeyPair mask_key_;
   std::vector<uint32_t> members_;
   std::map<uint32_t, Peer>
       holders_;                    // of our shares, who are also those whose shares we hold; with ourselves

@@ -152,17 +152,21 @@ ModularVector SecureServer::masks(const std::vector<ModularField>& fields) const
   for (const uint32_t owner : masked_) {
     const Secret secret = opened_secret(owner);
     const RoundKeys& keys = keys_.at(owner);
-    const bool survives = contains(members_, owner);
-    if (survives ? digest_of(secret) != keys.self_mask : public_key(secret) != keys.mask)
-      throw input_error("the shares of client {}'s secret do not fit: a client has sent wrong ones", owner);
-    if (survives) {
+    const auto check = [&](bool fits) {
+      if (!fits)
+        throw input_error("the shares of client {}'s secret do not fit: a client has sent wrong ones", owner);
+    };
+    if (contains(members_, owner)) {
+      check(digest_of(secret) == keys.self_mask);
       apply_mask(secret, MaskSign::kAdd, &sum);
       continue;
     }
+    const KeyPair mask_key(secret);
+    check(mask_key.public_key() == keys.mask);
     // The survivors masked with this client, and its own update, which would cancel that, has not come.
     for (const uint32_t peer : holders_.at(owner)) {
       if (!contains(members_, peer)) continue;
-      const Secret seed = mask_seed(secret, keys_.at(peer).mask, session_);
+      const Secret seed = mask_seed(mask_key, keys_.at(peer).mask, session_);
       apply_mask(seed, peer < owner ? MaskSign::kAdd : MaskSign::kSubtract, &sum);
     }
   }

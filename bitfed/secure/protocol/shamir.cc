@@ -1,5 +1,6 @@
 #include "bitfed/secure/protocol/shamir.h"
 
+#include <array>
 #include <cassert>
 #include <cstring>
 
@@ -12,6 +13,12 @@ Words words_of(const Secret& secret) {
   Words words;
   std::memcpy(words.data(), secret.data(), secret.size());
   return words;
+}
+
+Secret secret_of(const Words& words) {
+  Secret secret;
+  std::memcpy(secret.data(), words.data(), secret.size());
+  return secret;
 }
 
 // Each element times the same public one.
@@ -27,62 +34,70 @@ Words times(Words words, uint8_t factor) {
   return product;
 }
 
-// Of public elements.
-uint8_t times(uint8_t a, uint8_t b) {
-  return static_cast<uint8_t>(times(Words{a, 0, 0, 0}, b)[0]);
+// Of public elements other than 0: powers of 3, and their exponents.
+struct Powers {
+  std::array<uint8_t, 255> power;
+  std::array<uint8_t, 256> exponent;
+
+  Powers() : power{}, exponent{} {
+    uint8_t next = 1;
+    for (size_t i = 0; i < power.size(); ++i) {
+      power[i] = next;
+      exponent[next] = static_cast<uint8_t>(i);
+      next = static_cast<uint8_t>(next ^ next << 1 ^ (next >> 7) * 0x11b);
+    }
+  }
+};
+
+// From the highest power down; the secret is last.
+std::vector<Secret> polynomial_of(const Secret& secret, size_t threshold, const Secret& coefficients) {
+  assert(threshold >= 1);
+  std::vector<Secret> polynomial(threshold);
+  KeyStream stream(coefficients);
+  for (size_t i = 0; i + 1 < threshold; ++i) stream.next(polynomial[i]);
+  polynomial.back() = secret;
+  return polynomial;
 }
 
-// a^254.
-uint8_t inverse(uint8_t a) {
-  uint8_t result = 1;
-  for (int i = 0; i < 7; ++i) {
-    a = times(a, a);
-    result = times(result, a);
+Secret value_at(uint8_t x, const std::vector<Secret>& polynomial) {
+  Words value{};
+  for (const Secret& coefficient : polynomial) {
+    value = times(value, x);
+    const Words next = words_of(coefficient);
+    for (size_t i = 0; i < value.size(); ++i) value[i] ^= next[i];
   }
-  return result;
+  return secret_of(value);
 }
 
 }  // namespace
 
 std::vector<Secret> split_secret(const Secret& secret, size_t count, size_t threshold,
                                  const Secret& coefficients) {
-  assert(threshold >= 1 && threshold <= count && count <= kMaxShares);
-  std::vector<Secret> drawn(threshold - 1);  // from the highest power down
-  KeyStream stream(coefficients);
-  for (Secret& coefficient : drawn) stream.next(coefficient);
-  std::vector<Secret> shares(count);
-  for (size_t x = 1; x <= count; ++x) {
-    Words value{};
-    const auto step = [&](const Secret& coefficient) {
-      value = times(value, static_cast<uint8_t>(x));
-      const Words next = words_of(coefficient);
-      for (size_t i = 0; i < value.size(); ++i) value[i] ^= next[i];
-    };
-    for (const Secret& coefficient : drawn) step(coefficient);
-    step(secret);
-    std::memcpy(shares[x - 1].data(), value.data(), sizeof(value));
-  }
+  assert(threshold <= count && count <= kMaxShares);
+  const std::vector<Secret> polynomial = polynomial_of(secret, threshold, coefficients);
+  std::vector<Secret> shares;
+  for (size_t x = 1; x <= count; ++x) shares.push_back(value_at(static_cast<uint8_t>(x), polynomial));
   return shares;
 }
 
+Secret share_at(uint8_t x, const Secret& secret, size_t threshold, const Secret& coefficients) {
+  return value_at(x, polynomial_of(secret, threshold, coefficients));
+}
+
 Secret join_shares(const std::map<uint8_t, Secret>& shares) {
+  static const Powers kPowers;
   Words secret{};
   for (const auto& [x, share] : shares) {
     assert(x != 0);
     // Lagrange's coefficient at 0: the product of other / (other - x), where - is ^.
-    uint8_t above = 1;
-    uint8_t below = 1;
+    size_t exponent = 0;
     for (const auto& [other, unused] : shares) {
-      if (other == x) continue;
-      above = times(above, other);
-      below = times(below, static_cast<uint8_t>(other ^ x));
+      if (other != x) exponent += 255 + kPowers.exponent[other] - kPowers.exponent[other ^ x];
     }
-    const Words part = times(words_of(share), times(above, inverse(below)));
+    const Words part = times(words_of(share), kPowers.power[exponent % 255]);
     for (size_t i = 0; i < secret.size(); ++i) secret[i] ^= part[i];
   }
-  Secret result;
-  std::memcpy(result.data(), secret.data(), result.size());
-  return result;
+  return secret_of(secret);
 }
 
 }  // namespace bitfed

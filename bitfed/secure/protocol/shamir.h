@@ -17,6 +17,9 @@ inline constexpr size_t kMaxShares = 255;
 std::vector<Secret> split_secret(const Secret& secret, size_t count, size_t threshold,
                                  const Secret& coefficients);
 
+// One of them alone.
+Secret share_at(uint8_t x, const Secret& secret, size_t threshold, const Secret& coefficients);
+
 // The secret, of exactly `threshold` shares by their x, 1 to 255. Of fewer it is anything.
 Secret join_shares(const std::map<uint8_t, Secret>& shares);
 

@@ -20,8 +20,8 @@ class CpuTrainer : public Trainer {
   size_t clients() const override { return networks_.size(); }
   const ParameterShapes& shapes() const override { return shapes_; }
 
-  void set_parameters(size_t client, const NetworkParameters& parameters) override {
-    assign_parameters(parameters, &networks_[client]);
+  void set_parameters(const NetworkParameters& parameters) override {
+    for (Network& network : networks_) assign_parameters(parameters, &network);
   }
   NetworkParameters parameters(size_t client) const override { return parameters_of(networks_[client]); }
   void set_values(size_t client, size_t parameter, std::span<const float> values) override {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <type_traits>
 
 #include "bitfed/nn/binary/binary_convolution.h"
 #include "bitfed/nn/binary/sign_activation.h"
@@ -220,13 +221,19 @@ void load_image(std::span<const float> inputs, std::span<const uint8_t> pixels, 
                 Network* network) {
   const ImageShape& shape = network->input().shape();
   const size_t channels = inputs.size() / 256;
-  const uint8_t* pixel = pixels.data();
-  for (size_t y = 0; y < shape.height; ++y) {
-    float* row = network->input().row(index, y);
-    for (size_t x = 0; x < shape.width; ++x, row += shape.channels) {
-      for (size_t c = 0; c < channels; ++c) row[c] = inputs[256 * c + *pixel++];
+  // Of small networks it takes longer than all else: a loop for each usual number of channels.
+  const auto load = [&](auto count) {
+    const uint8_t* pixel = pixels.data();
+    for (size_t y = 0; y < shape.height; ++y) {
+      float* row = network->input().row(index, y);
+      for (size_t x = 0; x < shape.width; ++x, row += shape.channels) {
+        for (size_t c = 0; c < count; ++c) row[c] = inputs[256 * c + *pixel++];
+      }
     }
-  }
+  };
+  if (channels == 1) return load(std::integral_constant<size_t, 1>());
+  if (channels == 3) return load(std::integral_constant<size_t, 3>());
+  load(channels);
 }
 
 }  // namespace bitfed

@@ -1,7 +1,6 @@
 #include "bitfed/zoo/network/network_parameters.h"
 
-#include <algorithm>
-#include <cmath>
+#include <limits>
 
 #include "bitfed/base/error.h"
 
@@ -9,8 +8,11 @@ namespace bitfed {
 
 void check_values(const std::string& name, const std::vector<float>& values, std::string_view source) {
   const bool variance = name.ends_with(".variance");
-  const auto fine = [&](float value) { return std::isfinite(value) && (!variance || value >= 0); };
-  if (std::all_of(values.begin(), values.end(), fine)) return;
+  const float smallest = variance ? 0 : std::numeric_limits<float>::lowest();
+  // False for NaN, and without a way out, so that it takes vectors.
+  bool fine = true;
+  for (const float value : values) fine &= value >= smallest && value <= std::numeric_limits<float>::max();
+  if (fine) return;
   throw input_error("{}: tensor '{}': expected finite numbers{}", source, name, variance ? " from 0 on" : "");
 }
 

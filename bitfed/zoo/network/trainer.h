@@ -19,13 +19,15 @@ namespace bitfed {
 struct TrainedNetwork {
   NetworkSpec spec;
   std::optional<RotatedOptions> rotated = {};  // none: real, trained as it is deployed
+  bool tf32 = false;                           // products of real convolutions in TF32, see Trainers::tf32
 
   bool operator==(const TrainedNetwork&) const = default;
 };
 
 // Trains one network per client, side by side, by gradient descent on the cross-entropy. The CPU's form is
 // make_cpu_trainer(); another device has a form of its own and must give the same bits. Clients are numbered
-// from 0 to clients() - 1; what happens to one does not depend on the others. Not thread-safe.
+// from 0 to clients() - 1; what happens to one does not depend on the others. Within a round
+// several threads may call what is of one client, each for another one.
 class Trainer {
  public:
   virtual ~Trainer() = default;
@@ -34,7 +36,7 @@ class Trainer {
   // Of every client's network, in order.
   virtual const ParameterShapes& shapes() const = 0;
 
-  virtual void set_parameters(size_t client, const NetworkParameters& parameters) = 0;
+  virtual void set_parameters(const NetworkParameters& parameters) = 0;  // of every client
   virtual NetworkParameters parameters(size_t client) const = 0;
   // One parameter, for methods that keep an update of their own next to the network's.
   virtual void set_values(size_t client, size_t parameter, std::span<const float> values) = 0;
@@ -55,8 +57,9 @@ class Trainer {
   // One step for all clients: the gradients of each one's parameters, of the mean loss over its batch.
   // `labels`: one span per client, as long as its batch; a client without labels takes no step.
   virtual void differentiate(std::span<const std::span<const uint16_t>> labels) = 0;
-  // Whether a loss of the client since begin_round was not finite. Asked once per epoch, so that a device
-  // need not wait for the host at every step.
+  // Whether a loss of the client since begin_round was not finite. Asked after the last step of an epoch; a
+  // device may still answer no then, for steps that it has not done yet, so that nobody waits for it. After
+  // parameters() the answer is final.
   virtual bool diverged(size_t client) = 0;
   // One step along the client's gradients.
   virtual void descend(size_t client, const Descent& descent) = 0;
@@ -80,6 +83,7 @@ struct Trainers {
   std::string device = {};  // for the summary; empty: the CPU
   // It has neither Adam nor Trainer::add_to_gradient. A method that needs them is refused.
   bool plain = false;
+  bool tf32 = false;  // it has tensor cores for TrainedNetwork::tf32, with bits of their own
 };
 
 // The network of a TrainedNetwork on the CPU, for what a server does with it between rounds.

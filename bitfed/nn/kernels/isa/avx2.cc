@@ -68,6 +68,12 @@ inline float sum_of(Lanes x) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
+inline uint32_t nonzeros_of(Lanes x) {
+  const auto mask = [](__m256 eight) {
+    return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_cmp_ps(eight, _mm256_setzero_ps(), _CMP_NEQ_UQ)));
+  };
+  return mask(x.a) | mask(x.b) << 8;
+}
 inline float largest_of(Lanes x) {
   const __m256 eight = _mm256_max_ps(x.a, x.b);
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
@@ -162,6 +168,7 @@ constexpr int kGatheredWideRows = 1;
 constexpr int kWideVectors = 0;
 constexpr int kPairRows = 3;
 constexpr int kSingleRows = 6;
+constexpr int kSparseVectors = 6;
 constexpr int kColumnBlocks = 2;
 
 #include "bitfed/nn/kernels/isa/loops.h"

@@ -65,6 +65,9 @@ inline float sum_of(Lanes x) {
   const __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
+inline uint32_t nonzeros_of(Lanes x) {
+  return _mm512_cmp_ps_mask(x.v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+}
 inline float largest_of(Lanes x) {
   return _mm512_reduce_max_ps(x.v);
 }
@@ -166,6 +169,7 @@ constexpr int kGatheredWideRows = 6;
 constexpr int kWideVectors = 4;
 constexpr int kPairRows = 8;
 constexpr int kSingleRows = 8;
+constexpr int kSparseVectors = 8;
 constexpr int kColumnBlocks = 4;
 
 #include "bitfed/nn/kernels/isa/loops.h"

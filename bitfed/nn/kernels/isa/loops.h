@@ -4,13 +4,13 @@
 //
 // Lanes: load(p), store(p, x), stream(p, x) (non-temporal), all(f), + - * /, fma(a, b, c) = a * b + c,
 // root(x), larger(a, b), smaller(a, b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x,
-// shifted), largest_of(x), sum_of(x) by halves; kColumnBlocks (1, 2 or 4). Pairs (16 pairs of 16-bit
-// integers, or 16 sums of 32 bits): no_sums(), load_sums(p), store_sums(p, sums), load_pairs(p),
-// store_pairs(p, x), all_pairs(p) (the one pair at p), paired(p, q), signs_of(x) (0 counts as +1), dot(sums,
-// a, b) = sums + a.first * b.first + a.second * b.second, floats_of(sums), transpose_four(from, columns, to,
-// to_step): as transpose_signs, for the first columns of four rows; returns the number of columns done.
-// Doubles (16 sums): no_doubles(), add(sums, x), sum_of(sums) by halves. store_rounded(p, x),
-// store_rounded(p, even, odd): to 16 bits, to the nearest integer, ties to even.
+// shifted), largest_of(x), sum_of(x) by halves, nonzeros_of(x) (a bit each); kColumnBlocks (1, 2 or 4). Pairs
+// (16 pairs of 16-bit integers, or 16 sums of 32 bits): no_sums(), load_sums(p), store_sums(p, sums),
+// load_pairs(p), store_pairs(p, x), all_pairs(p) (the one pair at p), paired(p, q), signs_of(x) (0 counts as
+// +1), dot(sums, a, b) = sums + a.first * b.first + a.second * b.second, floats_of(sums),
+// transpose_four(from, columns, to, to_step): as transpose_signs, for the first columns of four rows; returns
+// the number of columns done. Doubles (16 sums): no_doubles(), add(sums, x), sum_of(sums) by halves.
+// store_rounded(p, x), store_rounded(p, even, odd): to 16 bits, to the nearest integer, ties to even.
 
 #define BITFED_FORMULA inline
 #include "bitfed/nn/kernels/isa/formulas.h"
@@ -131,6 +131,7 @@ void multiply_gathered(const GatheredProduct& p) {
 }
 
 #include "bitfed/nn/kernels/isa/norm_loops.h"
+#include "bitfed/nn/kernels/isa/sparse_loops.h"
 
 // In this order of operands a sum that is not a number stays so.
 template <bool kStreams>
@@ -288,6 +289,8 @@ constexpr NeuralKernels table(const char* name) {
   return {name,
           multiply,
           multiply_gathered,
+          multiply_sparse,
+          find_nonzeros,
           norm_forward,
           norm_backward,
           moments,

@@ -74,6 +74,13 @@ inline float sum_of(Lanes x) {
   const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
   return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
+inline uint32_t nonzeros_of(Lanes x) {
+  const auto mask = [](float32x4_t four) {
+    const uint32x4_t bits = {1, 2, 4, 8};
+    return vaddvq_u32(vbicq_u32(bits, vceqzq_f32(four)));
+  };
+  return mask(x.a) | mask(x.b) << 4 | mask(x.c) << 8 | mask(x.d) << 12;
+}
 inline float largest_of(Lanes x) {
   return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.a, x.b), vmaxq_f32(x.c, x.d)));
 }
@@ -191,6 +198,7 @@ constexpr int kGatheredWideRows = 1;
 constexpr int kWideVectors = 0;
 constexpr int kPairRows = 3;
 constexpr int kSingleRows = 6;
+constexpr int kSparseVectors = 6;
 constexpr int kColumnBlocks = 2;
 
 #include "bitfed/nn/kernels/isa/loops.h"

@@ -81,6 +81,11 @@ inline float sum_of(const Lanes& x) {
   }
   return sum.v[0];
 }
+inline uint32_t nonzeros_of(const Lanes& x) {
+  uint32_t mask = 0;
+  for (size_t i = 0; i < kLanes; ++i) mask |= (x.v[i] != 0 ? 1u : 0u) << i;
+  return mask;
+}
 inline float largest_of(const Lanes& x) {
   float largest = x.v[0];
   for (size_t i = 1; i < kLanes; ++i) largest = x.v[i] > largest ? x.v[i] : largest;
@@ -176,6 +181,7 @@ constexpr int kGatheredWideRows = 1;
 constexpr int kWideVectors = 0;
 constexpr int kPairRows = 2;
 constexpr int kSingleRows = 2;
+constexpr int kSparseVectors = 1;
 constexpr int kColumnBlocks = 1;
 
 #include "bitfed/nn/kernels/isa/loops.h"
