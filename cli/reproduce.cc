@@ -371,7 +371,7 @@ void work(Communicator& ranks, const ReproduceArguments& arguments) {
 void reproduce(const ReproduceArguments& arguments) {
   const std::vector<fs::path> folders = recipe_folders(arguments.recipes);
   if (arguments.list || arguments.table.empty()) return list_tables(folders);
-  const std::unique_ptr<Communicator> ranks = connect_ranks();
+  Communicator* const ranks = connect_ranks();
   if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
   const auto zero = ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION)) : nullptr;
   Reproduction reproduction(arguments, load_paper_table(arguments.table, folders));

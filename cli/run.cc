@@ -177,12 +177,12 @@ ExperimentResult run_on(Communicator* ranks, const RunArguments& arguments, cons
 }
 
 void run(const RunArguments& arguments) {
-  const std::unique_ptr<Communicator> ranks = connect_ranks();
+  Communicator* const ranks = connect_ranks();
   if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
   auto progress = std::make_unique<Progress>(ProgressOptions{.quiet = arguments.quiet});
   ExperimentResult result;
   try {
-    result = run_on(ranks.get(), arguments, [&](const Event& event) { progress->show(event); });
+    result = run_on(ranks, arguments, [&](const Event& event) { progress->show(event); });
   } catch (const Error& error) {
     progress.reset();
     if (error.kind() != Error::Kind::kStopped) throw;

@@ -164,7 +164,7 @@ void sweep_on_ranks(RankZero& ranks, SweepOptions options, const std::vector<Swe
 }
 
 void sweep(const SweepArguments& arguments) {
-  const std::unique_ptr<Communicator> ranks = connect_ranks();
+  Communicator* const ranks = connect_ranks();
   if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
   const auto zero = ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION)) : nullptr;
   const SweepOptions options = sweep_options(arguments, ranks != nullptr);

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <vector>
 
 #include "bitfed/base/error.h"
@@ -53,15 +54,15 @@ void* open_module(long ranks) {
 
 }  // namespace
 
-std::unique_ptr<Communicator> connect_ranks() {
+Communicator* connect_ranks() {
   const long ranks = ranks_in_environment();
   if (ranks <= 1) return nullptr;
   using Connect = Communicator*();
   void* const module = open_module(ranks);
   auto* const connect = reinterpret_cast<Connect*>(dlsym(module, "bitfed_connect_ranks"));
   if (connect == nullptr) throw failure("{}: not a module of bitfed: {}", kModule, dlerror());
-  std::unique_ptr<Communicator> communicator(connect());
-  if (communicator->size() == ranks) return communicator;
+  static const std::unique_ptr<Communicator> communicator(connect());
+  if (communicator->size() == ranks) return communicator.get();
   throw failure(
       "started as one of {} ranks, but MPI finds {}: with Slurm choose an interface that both know, such as "
       "srun --mpi=pmix (srun --mpi=list shows them)",
