@@ -42,6 +42,20 @@ TEST(RandomStream, SameKeySameDraws) {
   EXPECT_EQ(copy.next_u64(), moved.next_u64());
 }
 
+TEST(RandomStream, FillsAsSingleDraws) {
+  for (const size_t before : {0, 1, 3, 4}) {
+    for (const size_t count : {0, 1, 5, 63, 64, 65, 67, 68, 131, 1000}) {
+      RandomStream single({.seed = 7, .purpose = "test"});
+      RandomStream filled = single;
+      for (size_t i = 0; i < before; ++i) EXPECT_EQ(single.next_u32(), filled.next_u32());
+      std::vector<uint32_t> draws(count);
+      filled.fill(draws);
+      for (const uint32_t draw : draws) ASSERT_EQ(draw, single.next_u32()) << before << " " << count;
+      EXPECT_EQ(filled.next_u32(), single.next_u32());
+    }
+  }
+}
+
 TEST(RandomStream, EveryPartOfTheKeyMatters) {
   std::set<std::vector<uint64_t>> seen;
   const uint64_t far = uint64_t{1} << 40;

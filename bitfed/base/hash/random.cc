@@ -17,18 +17,30 @@ uint64_t combine(uint64_t hash, uint64_t value) {
   return mix(hash + 0x9e3779b97f4a7c15u + mix(value));
 }
 
-}  // namespace
-
-std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+// Blocks side by side, so that the inner loop takes vectors.
+template <size_t kBlocks>
+void encrypt(std::array<uint32_t, 2> key, std::array<std::array<uint32_t, kBlocks>, 4>* words) {
+  auto& [a, b, c, d] = *words;
   for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = uint64_t{0xD2511F53} * counter[0];
-    const uint64_t product1 = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<uint32_t>(product0)};
+    for (size_t i = 0; i < kBlocks; ++i) {
+      const uint64_t product0 = uint64_t{0xD2511F53} * a[i];
+      const uint64_t product1 = uint64_t{0xCD9E8D57} * c[i];
+      a[i] = static_cast<uint32_t>(product1 >> 32) ^ b[i] ^ key[0];
+      b[i] = static_cast<uint32_t>(product1);
+      c[i] = static_cast<uint32_t>(product0 >> 32) ^ d[i] ^ key[1];
+      d[i] = static_cast<uint32_t>(product0);
+    }
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
-  return counter;
+}
+
+}  // namespace
+
+std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  std::array<std::array<uint32_t, 1>, 4> words = {{{counter[0]}, {counter[1]}, {counter[2]}, {counter[3]}}};
+  encrypt(key, &words);
+  return {words[0][0], words[1][0], words[2][0], words[3][0]};
 }
 
 // Every field of the key passes through a full mix, so that keys which differ in one bit give unrelated
@@ -44,15 +56,34 @@ RandomStream RandomStream::substream(uint64_t index) const {
   return RandomStream(key_, combine(lane_, index));
 }
 
+std::array<uint32_t, 4> RandomStream::counter(uint64_t position) const {
+  return {static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
+          static_cast<uint32_t>(lane_), static_cast<uint32_t>(lane_ >> 32)};
+}
+
 uint32_t RandomStream::next_u32() {
   if (used_ == 4) {
-    block_ = philox4x32({static_cast<uint32_t>(position_), static_cast<uint32_t>(position_ >> 32),
-                         static_cast<uint32_t>(lane_), static_cast<uint32_t>(lane_ >> 32)},
-                        key_);
-    ++position_;
+    block_ = philox4x32(counter(position_++), key_);
     used_ = 0;
   }
   return block_[used_++];
+}
+
+void RandomStream::fill(std::span<uint32_t> draws) {
+  constexpr size_t kBlocks = 16;
+  size_t filled = 0;
+  while (filled < draws.size() && used_ < 4) draws[filled++] = next_u32();
+  for (; draws.size() - filled >= 4 * kBlocks; filled += 4 * kBlocks) {
+    std::array<std::array<uint32_t, kBlocks>, 4> words;
+    for (size_t i = 0; i < kBlocks; ++i) {
+      const std::array<uint32_t, 4> block = counter(position_ + i);
+      for (size_t word = 0; word < 4; ++word) words[word][i] = block[word];
+    }
+    encrypt(key_, &words);
+    position_ += kBlocks;
+    for (size_t i = 0; i < 4 * kBlocks; ++i) draws[filled + i] = words[i % 4][i / 4];
+  }
+  while (filled < draws.size()) draws[filled++] = next_u32();
 }
 
 uint64_t RandomStream::next_u64() {

@@ -32,6 +32,7 @@ class RandomStream {
 
   uint32_t next_u32();
   uint64_t next_u64();
+  void fill(std::span<uint32_t> draws);  // as next_u32() for each of them, several blocks at a time
   uint32_t below(uint32_t bound);  // uniform in [0, bound), unbiased; bound > 0
   double uniform();                // uniform in [0, 1) with 53 bits
   double normal();                 // mean 0, variance 1
@@ -44,6 +45,7 @@ class RandomStream {
 
  private:
   RandomStream(std::array<uint32_t, 2> key, uint64_t lane) : key_(key), lane_(lane) {}
+  std::array<uint32_t, 4> counter(uint64_t position) const;
 
   std::array<uint32_t, 2> key_;
   uint64_t lane_ = 0;      // upper half of the counter: which substream

@@ -26,10 +26,10 @@ double rounded(double x) {
 }  // namespace
 
 bool ExactMean::fits(std::span<const float> values) {
-  // Written so that NaN fails, too, and without a way out, so that it takes vectors.
-  bool all = true;
-  for (const float value : values) all &= std::fabs(value) <= kLargest;
-  return all;
+  // Written so that NaN fails, too; without a way out and in a float's width, so that it takes vectors.
+  int32_t all = 1;
+  for (const float value : values) all &= static_cast<int32_t>(std::fabs(value) <= kLargest);
+  return all != 0;
 }
 
 void ExactMean::add_weight(uint64_t weight) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "bitfed/nn/layers/layer.h"
 
 namespace bitfed {
@@ -24,6 +26,7 @@ class Dropout : public Layer {
   float scale_;
   RandomStream random_;
   uint64_t passes_ = 0;
+  std::vector<uint32_t> draws_;
   Floats mask_;  // 0 or the scale for every value
 };
 

@@ -1,6 +1,7 @@
 #include <cassert>
 #include <cmath>
 
+#include "bitfed/nn/layers/load_pixels.h"
 #include "bitfed/zoo/network/network_builder.h"
 #include "bitfed/zoo/network/trainer.h"
 
@@ -47,7 +48,7 @@ class CpuTrainer : public Trainer {
   void end_round(size_t client) override { networks_[client].fuse(); }
 
   void load(size_t client, size_t index, std::span<const uint8_t> pixels) override {
-    load_image(inputs_, pixels, index, &networks_[client]);
+    load_pixels(inputs_, pixels, index, &networks_[client].input());
   }
   void differentiate(std::span<const std::span<const uint16_t>> labels) override {
     assert(labels.size() == networks_.size());

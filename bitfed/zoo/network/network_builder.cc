@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <optional>
-#include <type_traits>
 
 #include "bitfed/nn/binary/binary_convolution.h"
 #include "bitfed/nn/binary/sign_activation.h"
@@ -13,6 +12,7 @@
 #include "bitfed/nn/layers/border.h"
 #include "bitfed/nn/layers/dense.h"
 #include "bitfed/nn/layers/dropout.h"
+#include "bitfed/nn/layers/load_pixels.h"
 #include "bitfed/nn/layers/max_pool.h"
 #include "bitfed/nn/layers/residual_block.h"
 #include "bitfed/nn/norm/batch_norm.h"
@@ -214,26 +214,7 @@ std::vector<float> input_table(const NetworkSpec& spec) {
 }
 
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t index, Network* network) {
-  load_image(input_table(spec), pixels, index, network);
-}
-
-void load_image(std::span<const float> inputs, std::span<const uint8_t> pixels, size_t index,
-                Network* network) {
-  const ImageShape& shape = network->input().shape();
-  const size_t channels = inputs.size() / 256;
-  // Of small networks it takes longer than all else: a loop for each usual number of channels.
-  const auto load = [&](auto count) {
-    const uint8_t* pixel = pixels.data();
-    for (size_t y = 0; y < shape.height; ++y) {
-      float* row = network->input().row(index, y);
-      for (size_t x = 0; x < shape.width; ++x, row += shape.channels) {
-        for (size_t c = 0; c < count; ++c) row[c] = inputs[256 * c + *pixel++];
-      }
-    }
-  };
-  if (channels == 1) return load(std::integral_constant<size_t, 1>());
-  if (channels == 3) return load(std::integral_constant<size_t, 3>());
-  load(channels);
+  load_pixels(input_table(spec), pixels, index, &network->input());
 }
 
 }  // namespace bitfed

@@ -18,9 +18,7 @@ Network make_rotated_network(const NetworkSpec& spec, const RotatedOptions& opti
 // Puts an image at `index` of the batch.
 void load_image(const NetworkSpec& spec, std::span<const uint8_t> pixels, size_t index, Network* network);
 
-// The same for many images. `inputs`: the network's input for every value of a pixel, see input_table.
-void load_image(std::span<const float> inputs, std::span<const uint8_t> pixels, size_t index,
-                Network* network);
-std::vector<float> input_table(const NetworkSpec& spec);  // [channel][256]
+// For many images: the network's input for every value of a pixel, [channel][256], as load_pixels takes it.
+std::vector<float> input_table(const NetworkSpec& spec);
 
 }  // namespace bitfed

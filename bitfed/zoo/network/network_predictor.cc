@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "bitfed/nn/layers/load_pixels.h"
+
 namespace bitfed {
 namespace {
 
@@ -59,7 +61,7 @@ class LayersPredictor : public Predictor {
   void predict_block(const Samples& samples, float* scores) override {
     const size_t bytes = shape().count();
     for (size_t i = 0; i < samples.count; ++i)
-      load_image(trained_->inputs, {samples.pixels + i * bytes, bytes}, i, &network_);
+      load_pixels(trained_->inputs, {samples.pixels + i * bytes, bytes}, i, &network_.input());
     network_.predict(samples.count);
     for (size_t i = 0; i < samples.count; ++i)
       std::copy_n(network_.logits(i), class_count(), scores + i * class_count());
