@@ -455,7 +455,7 @@ class FederationClient {
     const Digest session = session_of(job_.federation, work.round(), work.masked_attempt(), work.sha256());
     ClientStore::Sum sum{work.round(), work.masked_attempt(), {}};
     sum.session.session = session;
-    if (const auto known = store_.sum(); known && known->session.session == session) {
+    if (const auto& known = store_.sum(); known && known->session.session == session) {
       // What the device keeps has changed since: another update under the same masks would give away how.
       if (const auto last = store_.last_accepted(); last && work.round() <= *last) {
         throw input_error("the server: round {}: this client's update of this sum was accepted: refused",
@@ -535,7 +535,7 @@ class FederationClient {
   // Helps to open the sum of the last round, once. What the server must not ask is logged and gets no answer.
   void open_sum(const v1::Secure& message) {
     if (message.phase() != v1::Secure::OPENING) return;
-    const auto sum = store_.sum();
+    const auto& sum = store_.sum();
     if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return;
     try {
       // Those of the update are at hand unless the device was started again; checking all keys takes long.

@@ -85,6 +85,7 @@ void ClientStore::finish(const Update& update, const Sum* sum) {
         .bind(update.result.train_seconds)
         .run();
   });
+  if (sum != nullptr) sum_ = *sum;
 }
 
 // Without a sync: an update that is offered again because this was forgotten is accepted again.
@@ -118,7 +119,12 @@ std::array<Bytes ClientSession::*, 3> said() {
 
 }  // namespace
 
-std::optional<ClientStore::Sum> ClientStore::sum() const {
+const std::optional<ClientStore::Sum>& ClientStore::sum() const {
+  if (!sum_) sum_ = read_sum();
+  return sum_;
+}
+
+std::optional<ClientStore::Sum> ClientStore::read_sum() const {
   Statement row = database_.prepare("SELECT round, attempt, session, secret, channel FROM masked_sum");
   if (!row.step()) return std::nullopt;
   Sum sum{static_cast<uint32_t>(row.integer(0)), static_cast<uint32_t>(row.integer(1)), {}};
@@ -141,7 +147,7 @@ std::optional<ClientStore::Sum> ClientStore::sum() const {
 // Writes what is new: lists of keys are long. Within a transaction.
 void ClientStore::write_sum(const Sum& sum) {
   const ClientSession& session = sum.session;
-  const auto before = this->sum();
+  const std::optional<Sum>& before = this->sum();
   const bool begins = !before || before->session.secret != session.secret;
   if (begins) {
     database_.execute("DELETE FROM masked_sum_said");
@@ -166,12 +172,13 @@ void ClientStore::write_sum(const Sum& sum) {
 void ClientStore::put_sum(const Sum& sum) {
   if (sum.session.survivors.empty()) {
     database_.unsynced_transaction([&] { write_sum(sum); });
-    return;
+  } else {
+    database_.transaction([&] {
+      write_sum(sum);
+      database_.prepare("INSERT OR REPLACE INTO opened VALUES (1, ?)").bind(int64_t{sum.round}).run();
+    });
   }
-  database_.transaction([&] {
-    write_sum(sum);
-    database_.prepare("INSERT OR REPLACE INTO opened VALUES (1, ?)").bind(int64_t{sum.round}).run();
-  });
+  sum_ = sum;
 }
 
 std::optional<uint32_t> ClientStore::last_opened() const {

@@ -49,15 +49,17 @@ class ClientStore {
     uint32_t attempt = 0;
     ClientSession session;
   };
-  std::optional<Sum> sum() const;
+  const std::optional<Sum>& sum() const;
   void put_sum(const Sum& sum);
   // The newest round of which it helped to open a sum: it opens no other of that round or before.
   std::optional<uint32_t> last_opened() const;
 
  private:
+  std::optional<Sum> read_sum() const;
   void write_sum(const Sum& sum);
 
   mutable Database database_;
+  mutable std::optional<Sum> sum_;  // as committed last: lists of keys are too long to be read at every step
 };
 
 }  // namespace bitfed

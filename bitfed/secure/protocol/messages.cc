@@ -11,7 +11,9 @@ constexpr uint32_t kMaxClients = 1 << 20;
 constexpr uint32_t kMaxPartBytes = 1 << 12;  // of a certificate, a signature, a sealed share
 
 void put_u32(uint32_t value, Bytes* bytes) {
-  for (int i = 0; i < 4; ++i) bytes->push_back(static_cast<uint8_t>(value >> (8 * i)));
+  const std::array<uint8_t, 4> part = {static_cast<uint8_t>(value), static_cast<uint8_t>(value >> 8),
+                                       static_cast<uint8_t>(value >> 16), static_cast<uint8_t>(value >> 24)};
+  bytes->insert(bytes->end(), part.begin(), part.end());
 }
 
 void put(std::span<const uint8_t> part, Bytes* bytes) {
@@ -69,6 +71,15 @@ class Reader {
   uint32_t least_ = 0;
 };
 
+void put_keys(const RoundKeys& keys, Bytes* bytes) {
+  put_u32(keys.number, bytes);
+  put(keys.mask, bytes);
+  put(keys.channel, bytes);
+  put(keys.self_mask, bytes);
+  put_sized(keys.certificate, bytes);
+  put_sized(keys.signature, bytes);
+}
+
 RoundKeys take_keys(Reader* reader) {
   RoundKeys keys;
   keys.number = reader->number();
@@ -112,12 +123,7 @@ Bytes signed_text(const std::string& federation, const RoundKeys& keys) {
 
 Bytes write_keys(const RoundKeys& keys) {
   Bytes bytes;
-  put_u32(keys.number, &bytes);
-  put(keys.mask, &bytes);
-  put(keys.channel, &bytes);
-  put(keys.self_mask, &bytes);
-  put_sized(keys.certificate, &bytes);
-  put_sized(keys.signature, &bytes);
+  put_keys(keys, &bytes);
   return bytes;
 }
 
@@ -131,7 +137,7 @@ RoundKeys read_keys(std::span<const uint8_t> bytes) {
 Bytes write_key_list(const KeyList& list) {
   Bytes bytes = write_numbers(list.members);
   put_u32(static_cast<uint32_t>(list.keys.size()), &bytes);
-  for (const auto& [number, keys] : list.keys) put(write_keys(keys), &bytes);
+  for (const auto& [number, keys] : list.keys) put_keys(keys, &bytes);
   return bytes;
 }
 

@@ -1,14 +1,13 @@
 #include "bitfed/secure/protocol/primitives.h"
 
-#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/kdf.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
 #include <cassert>
+#include <initializer_list>
 #include <memory>
 
 #include "bitfed/base/error.h"
@@ -32,6 +31,61 @@ void check(bool good, const char* what) {
   if (!good) throw failure("OpenSSL: {} failed: {}", what, ERR_error_string(ERR_get_error(), nullptr));
 }
 
+// Fetched once: OpenSSL looks EVP_sha256() and its like up again for each use, which takes as long as a short
+// message itself.
+const EVP_MD* sha256() {
+  static EVP_MD* const kDigest = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return kDigest;
+}
+
+const EVP_CIPHER* chacha20() {
+  static EVP_CIPHER* const kCipher = EVP_CIPHER_fetch(nullptr, "ChaCha20", nullptr);
+  return kCipher;
+}
+
+const EVP_CIPHER* chacha20_poly1305() {
+  static EVP_CIPHER* const kCipher = EVP_CIPHER_fetch(nullptr, "ChaCha20-Poly1305", nullptr);
+  return kCipher;
+}
+
+using Parts = std::initializer_list<std::span<const uint8_t>>;
+
+// Of the parts in sequence.
+class Hash {
+ public:
+  Hash() : context_(EVP_MD_CTX_new()) {
+    check(context_ != nullptr && EVP_DigestInit_ex(context_.get(), sha256(), nullptr) == 1, "SHA-256");
+  }
+  Hash& add(std::span<const uint8_t> part) {
+    check(EVP_DigestUpdate(context_.get(), part.data(), part.size()) == 1, "SHA-256");
+    return *this;
+  }
+  Digest end() {
+    Digest digest;
+    check(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1, "SHA-256");
+    return digest;
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, FreeBy<EVP_MD_CTX_free>> context_;
+};
+
+// HMAC-SHA-256 (RFC 2104).
+Digest hmac(std::span<const uint8_t> key, const Parts& parts) {
+  std::array<uint8_t, 64> block = {};
+  const Digest short_key = key.size() > block.size() ? digest_of(key) : Digest();
+  if (key.size() > block.size()) key = short_key;
+  std::copy(key.begin(), key.end(), block.begin());
+  for (uint8_t& byte : block) byte ^= 0x36;
+  Hash inner;
+  inner.add(block);
+  for (const auto part : parts) inner.add(part);
+  for (uint8_t& byte : block) byte ^= 0x36 ^ 0x5c;
+  const Digest digest = Hash().add(block).add(inner.end()).end();
+  OPENSSL_cleanse(block.data(), block.size());
+  return digest;
+}
+
 int size_of(std::span<const uint8_t> bytes) {
   assert(bytes.size() < size_t{1} << 30);
   return static_cast<int>(bytes.size());
@@ -46,10 +100,7 @@ Secret random_secret() {
 }
 
 Digest digest_of(std::span<const uint8_t> bytes) {
-  Digest digest;
-  check(EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) == 1,
-        "SHA-256");
-  return digest;
+  return Hash().add(bytes).end();
 }
 
 KeyPair::KeyPair(const Secret& private_key)
@@ -81,18 +132,16 @@ Secret KeyPair::agree(const PublicKey& peer) const {
 
 Bytes hkdf(std::span<const uint8_t> key, std::span<const uint8_t> salt, std::span<const uint8_t> info,
            size_t size) {
-  static EVP_KDF* const kKdf = EVP_KDF_fetch(nullptr, "HKDF", nullptr);
-  const std::unique_ptr<EVP_KDF_CTX, FreeBy<EVP_KDF_CTX_free>> context(EVP_KDF_CTX_new(kKdf));
-  char digest[] = "SHA256";
-  const auto octets = [](const char* name, std::span<const uint8_t> bytes) {
-    return OSSL_PARAM_construct_octet_string(name, const_cast<uint8_t*>(bytes.data()), bytes.size());
-  };
-  OSSL_PARAM parameters[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
-                             octets(OSSL_KDF_PARAM_KEY, key), octets(OSSL_KDF_PARAM_INFO, info),
-                             OSSL_PARAM_construct_end(), OSSL_PARAM_construct_end()};
-  if (!salt.empty()) parameters[3] = octets(OSSL_KDF_PARAM_SALT, salt);
-  Bytes result(size);
-  check(context != nullptr && EVP_KDF_derive(context.get(), result.data(), size, parameters) == 1, "HKDF");
+  const Digest drawn = hmac(salt, {key});  // no salt is the same as zeros
+  Bytes result;
+  Digest block = {};
+  for (uint8_t number = 1; result.size() < size; ++number) {
+    assert(number > 0);  // at most 255 blocks
+    const std::span<const uint8_t> before = std::span(block).first(result.empty() ? 0 : block.size());
+    block = hmac(drawn, {before, info, std::span(&number, 1)});
+    result.insert(result.end(), block.begin(),
+                  block.begin() + static_cast<ptrdiff_t>(std::min(block.size(), size - result.size())));
+  }
   return result;
 }
 
@@ -110,8 +159,8 @@ KeyStream::KeyStream(const Secret& key, const Nonce& nonce, uint32_t block) : co
   std::array<uint8_t, 16> start;  // OpenSSL's nonce begins with the number of the block, little endian
   for (size_t i = 0; i < 4; ++i) start[i] = static_cast<uint8_t>(block >> (8 * i));
   std::copy(nonce.begin(), nonce.end(), start.begin() + 4);
-  check(context_ != nullptr && EVP_EncryptInit_ex(static_cast<EVP_CIPHER_CTX*>(context_), EVP_chacha20(),
-                                                  nullptr, key.data(), start.data()) == 1,
+  check(context_ != nullptr && EVP_EncryptInit_ex(static_cast<EVP_CIPHER_CTX*>(context_), chacha20(), nullptr,
+                                                  key.data(), start.data()) == 1,
         "ChaCha20");
 }
 
@@ -132,15 +181,14 @@ Bytes seal(const Secret& key, std::span<const uint8_t> plain, std::span<const ui
   const Cipher cipher(EVP_CIPHER_CTX_new());
   Bytes sealed(plain.size() + kTagBytes);
   int size = 0;
-  check(
-      cipher != nullptr &&
-          EVP_EncryptInit_ex(cipher.get(), EVP_chacha20_poly1305(), nullptr, key.data(), nonce.data()) == 1 &&
-          EVP_EncryptUpdate(cipher.get(), nullptr, &size, about.data(), size_of(about)) == 1 &&
-          EVP_EncryptUpdate(cipher.get(), sealed.data(), &size, plain.data(), size_of(plain)) == 1 &&
-          EVP_EncryptFinal_ex(cipher.get(), sealed.data() + plain.size(), &size) == 1 &&
-          EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes, sealed.data() + plain.size()) ==
-              1,
-      "ChaCha20-Poly1305");
+  check(cipher != nullptr &&
+            EVP_EncryptInit_ex(cipher.get(), chacha20_poly1305(), nullptr, key.data(), nonce.data()) == 1 &&
+            EVP_EncryptUpdate(cipher.get(), nullptr, &size, about.data(), size_of(about)) == 1 &&
+            EVP_EncryptUpdate(cipher.get(), sealed.data(), &size, plain.data(), size_of(plain)) == 1 &&
+            EVP_EncryptFinal_ex(cipher.get(), sealed.data() + plain.size(), &size) == 1 &&
+            EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes,
+                                sealed.data() + plain.size()) == 1,
+        "ChaCha20-Poly1305");
   return sealed;
 }
 
@@ -152,13 +200,12 @@ std::optional<Bytes> open_sealed(const Secret& key, std::span<const uint8_t> sea
   Bytes plain(body.size());
   Bytes tag(sealed.end() - kTagBytes, sealed.end());
   int size = 0;
-  check(
-      cipher != nullptr &&
-          EVP_DecryptInit_ex(cipher.get(), EVP_chacha20_poly1305(), nullptr, key.data(), nonce.data()) == 1 &&
-          EVP_DecryptUpdate(cipher.get(), nullptr, &size, about.data(), size_of(about)) == 1 &&
-          EVP_DecryptUpdate(cipher.get(), plain.data(), &size, body.data(), size_of(body)) == 1 &&
-          EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes, tag.data()) == 1,
-      "ChaCha20-Poly1305");
+  check(cipher != nullptr &&
+            EVP_DecryptInit_ex(cipher.get(), chacha20_poly1305(), nullptr, key.data(), nonce.data()) == 1 &&
+            EVP_DecryptUpdate(cipher.get(), nullptr, &size, about.data(), size_of(about)) == 1 &&
+            EVP_DecryptUpdate(cipher.get(), plain.data(), &size, body.data(), size_of(body)) == 1 &&
+            EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes, tag.data()) == 1,
+        "ChaCha20-Poly1305");
   uint8_t none = 0;
   if (EVP_DecryptFinal_ex(cipher.get(), &none, &size) == 1) return plain;
   ERR_clear_error();

@@ -61,7 +61,7 @@ Secret SecureClient::own(const char* purpose) const {
 // Another for another list of keys, so that no two lists get shares of one polynomial, or two messages under
 // one nonce, also if the first was forgotten.
 Secret SecureClient::own_of_list(const char* purpose) const {
-  return derive(session_.secret, purpose, digest_of(session_.key_list));
+  return derive(session_.secret, purpose, list_digest_);
 }
 
 Secret SecureClient::noise_seed() const {
@@ -114,12 +114,19 @@ void SecureClient::read_list() {
       throw input_error("the list of keys: found '{}' twice: refused", name);
     if (!known.insert(keys.mask).second || !known.insert(keys.channel).second)
       throw input_error("the list of keys: found a key of client {} twice: refused", holder);
-    peers[holder].keys = keys;
+    // Certificate and signature have been checked and are not needed again.
+    peers[holder].keys = {.number = keys.number,
+                          .mask = keys.mask,
+                          .channel = keys.channel,
+                          .self_mask = keys.self_mask,
+                          .certificate = {},
+                          .signature = {}};
   }
   const RoundKeys& ours = peers.at(number_).keys;
   const RoundKeys expected = own_keys();
   if (ours.mask != expected.mask || ours.channel != expected.channel || ours.self_mask != expected.self_mask)
     throw input_error("the list of keys: found other keys of this client {}: refused", number_);
+  list_digest_ = digest_of(session_.key_list);
   members_ = list.members;
   holders_ = std::move(peers);
 }

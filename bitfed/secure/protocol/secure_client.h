@@ -72,6 +72,7 @@ class SecureClient {
   uint32_t number_;
   size_t min_clients_;
   KeyPair mask_key_;
+  Digest list_digest_ = {};  // of the list of keys
   std::vector<uint32_t> members_;
   std::map<uint32_t, Peer>
       holders_;                    // of our shares, who are also those whose shares we hold; with ourselves
