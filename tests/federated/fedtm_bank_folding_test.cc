@@ -219,7 +219,7 @@ TEST(FedtmBankTest, FoldedEqualsUnfoldedWithinItsRounding) {
   EXPECT_GT(decided, samples * 9 / 10);
 }
 
-// Fourteen holders of each class and room for all their clauses. Clients that have seen all classes, and
+// Twenty-four holders of each class and room for all their clauses. Clients that have seen all classes, and
 // clients that lack one; flat machines, and convolutional ones, where literals count.
 TEST(FedtmBankTest, FoldedScoreOfManyHoldersIsTheFormula) {
   constexpr size_t kClasses = 3;
@@ -227,10 +227,10 @@ TEST(FedtmBankTest, FoldedScoreOfManyHoldersIsTheFormula) {
   for (const bool complete : {true, false}) {
     for (const size_t patch : {size_t{2}, kWidth}) {
       RandomStream random({patch, "many-holders"});
-      const Machine machine = {.patch = patch, .clauses = 12, .threshold = 25, .models = 21};
+      const Machine machine = {.patch = patch, .clauses = 12, .threshold = 25, .models = 36};
       std::vector<std::vector<Holder>> holders(kClasses);
       std::vector<State> uploads;
-      for (size_t client = 0; client < (complete ? 14 : 21); ++client) {
+      for (size_t client = 0; client < (complete ? 24 : 36); ++client) {
         std::vector<Bank> banks;
         for (uint16_t label = 0; label < kClasses; ++label) {
           if (!complete && client % kClasses == label) continue;

@@ -59,12 +59,12 @@ TEST(FedtmBankTest, FamiliarSamplesByHand) {
   EXPECT_NEAR(scores(1)[3 * 1], 0.5, 1e-6);  // no room for them
 }
 
-// Twelve holders, of which ten times as many take part as the model has machines: the two with the fewest
+// Sixteen holders, of which ten times as many take part as the model has machines: the two with the fewest
 // samples are left out. Their clauses demand pixel 3, those of the others pixel 0.
 TEST(FedtmBankTest, OfManyHoldersTheLargest) {
   const Bank other{.label = 1, .samples = 50, .weights = {1, 1}, .clauses = {{1}, {2}}};
   Clients clients;
-  for (uint32_t i = 0; i < 12; ++i) {
+  for (uint32_t i = 0; i < 16; ++i) {
     const bool small = i == 3 || i == 7;
     const Bank bank{.label = 0,
                     .samples = small ? 10u : 100u,
@@ -82,23 +82,23 @@ TEST(FedtmBankTest, OfManyHoldersTheLargest) {
     return literals;
   };
   EXPECT_THAT(kept(1), ElementsAre(0));
-  EXPECT_THAT(kept(12), ElementsAre(0, 3));
+  EXPECT_THAT(kept(16), ElementsAre(0, 3));
 }
 
-// Twelve holders with a clause for and one against, all of the same weight, and room for eight of the 24
-// clauses: four of each polarity, each of which stands for three.
+// Sixteen holders with a clause for and one against, all of the same weight, and room for eight of the 32
+// clauses: four of each polarity, each of which stands for four.
 TEST(FedtmBankTest, OfManyHoldersASample) {
   const Bank bank{.label = 0, .samples = 100, .weights = {6, 6}, .clauses = {{0}, {1}}, .positive_mean = 6};
   Bank other = bank;
   other.label = 1;
-  const Clients clients(12, {bank, other});
-  const TsetlinMember whole = fold(clients, 2, 12)->members()[0];
+  const Clients clients(16, {bank, other});
+  const TsetlinMember whole = fold(clients, 2, 16)->members()[0];
   const TsetlinMember sampled = fold(clients, 2, 4)->members()[0];
-  ASSERT_EQ(whole.clauses, 24u);
+  ASSERT_EQ(whole.clauses, 32u);
   ASSERT_EQ(sampled.clauses, 8u);
   for (size_t clause = 0; clause < 8; ++clause) {
     EXPECT_THAT(literals_of(sampled, 0, clause), ElementsAre(clause < 4 ? 0 : 1));
-    EXPECT_NEAR(sampled.weights[clause] / sampled.scale, (clause < 4 ? 3 : -3) / 12.0, 1e-6);
+    EXPECT_NEAR(sampled.weights[clause] / sampled.scale, (clause < 4 ? 4 : -4) / 16.0, 1e-6);
   }
   EXPECT_EQ(sampled.bias[0] / sampled.scale, whole.bias[0] / whole.scale);
 }
@@ -106,7 +106,7 @@ TEST(FedtmBankTest, OfManyHoldersASample) {
 // A clause that weighs more than a step is kept with its own weight; the others share what room is left.
 TEST(FedtmBankTest, OfManyHoldersHeavyClausesAreCertain) {
   Clients clients;
-  for (size_t i = 0; i < 12; ++i) {
+  for (size_t i = 0; i < 16; ++i) {
     const Bank bank{.label = 0,
                     .samples = 100,
                     .weights = {i == 5 ? 90 : 1, 1},
@@ -120,6 +120,24 @@ TEST(FedtmBankTest, OfManyHoldersHeavyClausesAreCertain) {
   for (size_t clause = 0; clause < 2; ++clause)
     weights[literals_of(member, 0, clause)[0]] = member.weights[clause] / member.scale;
   EXPECT_NEAR(weights[3] / weights[0], 90 / 9.0, 1e-5);
+}
+
+// Sixteen holders, but one has nearly all samples: (1015)^2 / (1000^2 + 15) = 1.03 effective holders are few.
+// The pair that there is room for is the large holder's, with the votes 10 / 10 and 5 / 10.
+TEST(FedtmBankTest, HoldersWithNextToNoSamplesDoNotMakeMany) {
+  const Bank large{
+      .label = 0, .samples = 1000, .weights = {10, 5}, .clauses = {{0}, {1}}, .positive_mean = 10};
+  const Bank small{.label = 0, .samples = 1, .weights = {90, 90}, .clauses = {{2}, {3}}, .positive_mean = 10};
+  const Bank other{.label = 1, .samples = 100, .weights = {1, 1}, .clauses = {{0}, {1}}};
+  Clients clients(15, {small, other});
+  clients.push_back({large, other});
+  const TsetlinMember member = fold(clients, 2, 1)->members()[0];
+  ASSERT_EQ(member.clauses, 2u);
+  EXPECT_THAT(literals_of(member, 0, 0), ElementsAre(0));
+  EXPECT_THAT(literals_of(member, 0, 1), ElementsAre(1));
+  EXPECT_NEAR(member.weights[0] / member.scale, 1, 1e-6);
+  EXPECT_NEAR(member.weights[1] / member.scale, -0.5, 1e-6);
+  EXPECT_NEAR(member.bias[0] / member.scale, -0.5, 1e-6);
 }
 
 // 0 is said of the class that a holder tells apart worst, not of its others on average.

@@ -188,18 +188,31 @@ FoldedClass fold_few(const std::vector<Holder>& holders, size_t budget, double t
   return folded;
 }
 
-// A class with more holders than this has many. They are clients with a share of the samples each. Their
-// heaviest clauses are those that fit their own samples most closely; they have many literals and hardly ever
-// fire on another client's samples. And the means of few samples are noise that would decide where few
-// clauses fire.
-constexpr size_t kFewHolders = 10;
+// A class with more effective holders than this has many. They are clients with a share of the samples each.
+// Their heaviest clauses are those that fit their own samples most closely; they have many literals and
+// hardly ever fire on another client's samples. And the means of few samples are noise that would decide
+// where few clauses fire.
+constexpr double kFewHolders = 12;
 
-// Of many holders, ten times as many as the server's model has machines take part. More would add clients
-// with next to no samples of the class.
+// (sum n)^2 / sum n^2: the number of holders if all have as many samples. Clients with next to no samples of
+// the class hardly count: where a few large holders have most samples, the class has few.
+double effective_holders(const std::vector<Holder>& holders) {
+  double sum = 0;
+  double squares = 0;
+  for (const Holder& holder : holders) {
+    const double samples = holder.samples;
+    sum += samples;
+    squares += samples * samples;
+  }
+  return squares > 0 ? sum * sum / squares : 0;
+}
+
+// At most ten times as many holders as the server's model has machines take part, but always ten. More would
+// add clients with next to no samples of the class.
 constexpr double kMaxHoldersPerModel = 10;
 
 size_t max_holders(double models) {
-  return std::max(kFewHolders, static_cast<size_t>(models * kMaxHoldersPerModel));
+  return static_cast<size_t>(std::max(models, 1.0) * kMaxHoldersPerModel);
 }
 
 // Of more than `room` holders, those with the most samples; the lower client on ties.
@@ -380,7 +393,7 @@ std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uplo
   for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
     classes.push_back(
         holders_of(uploads, recipe.prototype.class_count(), specialist, static_cast<uint16_t>(label)));
-    many.push_back(classes.back().size() > kFewHolders);
+    many.push_back(effective_holders(classes.back()) > kFewHolders);
     *most = std::max(*most, classes.back().size());
     choose_holders(max_holders(models), &classes.back());
   }
