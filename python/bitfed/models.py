@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .data import as_bits, as_samples
+from .data import MAX_THREADS, as_bits, as_samples, whole
 from .tables import by_name
 
 
@@ -81,6 +81,7 @@ class Model:
 
     def scores(self, X: Any, threads: int = 0) -> np.ndarray:
         """Scores [sample, class]. The columns of a data frame are found by name."""
+        threads = whole("threads", threads, 0, MAX_THREADS)
         return self._core.scores(as_bits(X) if self._bits else as_samples(by_name(X, self._core.columns)), threads)
 
     def predict(self, X: Any, threads: int = 0) -> np.ndarray:
@@ -89,6 +90,7 @@ class Model:
 
     def rules(self, per_class: int = 3, literals: int = 24) -> Rules:
         """The strongest clauses of each class of a Tsetlin machine: text, and pictures of patches."""
+        per_class, literals = whole("per_class", per_class, 0, 2**31), whole("literals", literals, 0, 2**31)
         unnamed = [] if self._core.columns else self._columns
         rules = [
             Rule(r.class_index, self.classes[r.class_index], r.vote, _named(r.text, unnamed, self._bits), r.svg)
