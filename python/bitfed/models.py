@@ -11,6 +11,14 @@ from .data import MAX_THREADS, as_bits, as_samples, whole
 from .tables import by_name
 
 
+# The key, and what of the report's style sheet a notebook needs.
+_PICTURES = (
+    "<style>.clauses{display:flex;flex-wrap:wrap;gap:4px 16px}.clauses h4{flex-basis:100%;margin:8px 0 0}"
+    ".clauses figure{margin:0}</style><p>dark: must be 1; orange: must be 0; white: either; at the right, where in the "
+    "image the patch may lie</p>\n"
+)
+
+
 class Rules(list):
     """The strongest clauses of each class; each has class_index, vote, text and svg."""
 
@@ -27,7 +35,10 @@ class Rules(list):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return self._html or f"<pre>{str(self).replace('&', '&amp;').replace('<', '&lt;')}</pre>"
+        if self._html:
+            return _PICTURES + self._html
+        text = str(self).replace("&", "&amp;").replace("<", "&lt;")
+        return f'<pre style="white-space: pre-wrap">{text}</pre>'
 
 
 class Rule:
