@@ -12,12 +12,32 @@ from .recipe import toml_text
 Samples = Any
 
 
+def whole(name: str, value: Any, low: int, high: int) -> int:
+    """The value of an argument that must be a whole number."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not low <= value <= high:
+        raise ValueError(f"{name}: found {value!r}, expected a whole number from {low} to {high}")
+    return int(value)
+
+
+MAX_THREADS = 4096
+MAX_LABEL = np.iinfo(np.uint16).max
+
+
+def _checked_shape(X: np.ndarray) -> np.ndarray:
+    if X.ndim > 1 and 0 in X.shape[1:]:
+        raise ValueError(f"X: found samples of shape {list(X.shape[1:])}, expected at least one value per sample")
+    return X
+
+
 def as_samples(X: Samples) -> np.ndarray:
     """X as the library reads it, uint8 [samples, rows, columns, channels] or float32 [samples, columns]: the same
     memory where it has that type already, and is contiguous."""
-    X = np.asarray(X)
+    X = _checked_shape(np.asarray(X))
     if X.ndim == 2:
-        X = np.ascontiguousarray(X, dtype=np.float32)
+        try:
+            X = np.ascontiguousarray(X, dtype=np.float32)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X: found {X.dtype} values, expected numbers: {error}") from None
         if not np.isfinite(X.sum(dtype=np.float64)):  # of finite floats the sum is finite; no mask of X's size
             row, column = np.argwhere(~np.isfinite(X))[0]
             raise ValueError(f"X: row {row}, column {column} is {X[row, column]}, expected a finite number")
@@ -28,6 +48,8 @@ def as_samples(X: Samples) -> np.ndarray:
             "[samples, rows, columns, channels], or numbers [samples, columns]"
             + (". Pixels from 0 to 1: (255 * X).round().astype('uint8')" if X.ndim in (3, 4) else "")
         )
+    if X.ndim == 4 and X.shape[1] in (1, 3) and X.shape[3] not in (1, 3):
+        raise ValueError(f"X: found {list(X.shape)}, expected the channels last: X.transpose(0, 2, 3, 1)")
     X = np.ascontiguousarray(X).view(np.uint8)
     return X[..., np.newaxis] if X.ndim == 3 else X
 
@@ -35,7 +57,7 @@ def as_samples(X: Samples) -> np.ndarray:
 def as_bits(X: Samples) -> np.ndarray:
     """Bits [samples, features] or [samples, rows, columns(, planes)]: anything but 0 is 1. Features are the planes of
     one pixel."""
-    X = np.ascontiguousarray(X)
+    X = np.ascontiguousarray(_checked_shape(np.asarray(X)))
     X = X.view(np.uint8) if X.dtype in (np.uint8, np.int8, np.bool_) else (X != 0).view(np.uint8)
     if X.ndim == 2:
         return X[:, np.newaxis, np.newaxis, :]
@@ -65,6 +87,8 @@ def distinct(values: Any, what: str) -> np.ndarray:
 
 def distinct_classes(y: Any) -> np.ndarray:
     classes = distinct(y, "y")
+    if not 0 < len(classes) <= MAX_LABEL:
+        raise ValueError(f"y: found {len(classes)} classes, expected from 1 to {MAX_LABEL}")
     real = classes[classes != np.floor(classes)] if classes.dtype.kind == "f" else []
     if len(real) > 0:
         raise ValueError(f"y: labels are real values such as {real[0]}, expected classes")
@@ -113,6 +137,10 @@ def read_parts(data: Any, classes: Any = None, name: str = "arrays") -> Parts:
             raise ValueError(f"data: found {found}, expected (X, y), (X, y, person), (X_train, y_train, X_test, y_test) "
                              'or {"train": (X, y), "test": (X, y)}')
     parts = [_triple(part) for part in (train, test) if part is not None]
+    for _, y, _ in parts:
+        if np.ndim(y) != 1:
+            found = "None" if y is None else f"shape {list(np.shape(y))}"
+            raise ValueError(f"y: found {found}, expected one label per sample")
     labels = np.concatenate([np.asarray(y) for _, y, _ in parts]) if classes is None else list(classes)
     classes = distinct_classes(labels)
     people = [np.asarray(person) for _, _, person in parts if person is not None]
@@ -179,6 +207,7 @@ class Partition:
 def partition(y: Any, kind: str = "iid", *, person: Any = None, seed: int = 0, **options: Any) -> Partition:
     """Deals samples to clients as the recipe's data.partition does: kind = "iid", "dirichlet", "dirichlet-balanced",
     "label-subset", "classes" or "column" (by person); options: clients, alpha, labels, minimum, allotment."""
+    seed = whole("seed", seed, 0, 2**64 - 1)
     classes = distinct_classes(y)
     people = np.array([], dtype=str) if person is None else distinct(person, "person")
     indices, counts, svg = _core.partition(

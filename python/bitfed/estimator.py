@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from . import _core
-from .data import as_labels, distinct_classes
+from .data import MAX_THREADS, as_labels, distinct_classes, whole
 from .models import Model
 from .progress import fit_progress
 
@@ -87,9 +87,10 @@ class Estimator(ClassifierMixin, BaseEstimator):
     def _train(self, X: np.ndarray, y: np.ndarray, epochs: int, progress: Any) -> None: ...
 
     def fit(self, X: Any, y: Any) -> Self:
+        epochs = whole("epochs", self.epochs, 0, 2**32 - 1)
         X, y = self._labelled(X, y, reset=True)
         self._start(X, distinct_classes(y))
-        return self._learn(X, y, self.epochs)
+        return self._learn(X, y, epochs)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Continues with one pass over these samples. The first call should name all classes."""
@@ -97,17 +98,22 @@ class Estimator(ClassifierMixin, BaseEstimator):
         X, y = self._labelled(X, y, reset=first)
         if first:
             self._start(X, distinct_classes(y if classes is None else classes))
+        elif classes is not None and not np.array_equal(distinct_classes(classes), self.classes_):
+            raise ValueError(f"classes: found {list(classes)}, expected those of the first call: "
+                             f"{self.classes_.tolist()}")
         return self._learn(X, y, 1)
 
     def _labelled(self, X, y, reset: bool) -> tuple[np.ndarray, np.ndarray]:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        return self._validated(X, y, reset)
+        X, y = self._validated(X, y, reset)
+        if len(X) == 0:
+            raise ValueError("X: found no samples, expected at least one")
+        return X, y
 
     def _start(self, X: np.ndarray, classes: np.ndarray) -> None:
-        if len(classes) > np.iinfo(np.uint16).max:
-            raise ValueError(f"y: found {len(classes)} classes, expected at most {np.iinfo(np.uint16).max}")
         self.classes_ = classes
+        self._of_tables = X.ndim == 2
         samples = self._read(X)
         kind, arguments = self._make_trainer(samples)
         try:
@@ -136,9 +142,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         return text
 
     def _seed(self) -> int:
-        if not isinstance(self.seed, (int, np.integer)) or not 0 <= self.seed < 2**64:
-            raise ValueError(f"seed: found {self.seed!r}, expected a whole number from 0 to 2^64 - 1")
-        return int(self.seed)
+        return whole("seed", self.seed, 0, 2**64 - 1)
 
     def _column_names(self) -> list[str]:
         if not hasattr(self, "n_features_in_"):
@@ -148,9 +152,13 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _validated(self, X, y=None, reset: bool = False):
         """Images are checked by shape and type alone; tables as scikit-learn checks them, where it is installed."""
-        if len(getattr(X, "shape", ())) > 2:
-            if y is not None and len(y) != len(X):
-                raise ValueError(f"y: found {len(y)} labels, expected {len(X)}")
+        shape = getattr(X, "shape", ())
+        if not reset and len(shape) > 1 and (len(shape) == 2) != getattr(self, "_of_tables", len(shape) == 2):
+            expected = "a table [samples, features]" if self._of_tables else "images"
+            raise ValueError(f"X: found shape {list(shape)}, expected {expected} as in fit")
+        if len(shape) > 2:
+            if y is not None and np.shape(y)[:1] != (len(X),):
+                raise ValueError(f"y: found {len(y) if np.ndim(y) else y!r} labels, expected {len(X)}")
             return (np.asarray(X), np.asarray(y)) if y is not None else np.asarray(X)
         if validate_data is None:
             return self._checked_table(X, y, reset)
@@ -171,8 +179,11 @@ class Estimator(ClassifierMixin, BaseEstimator):
             elif list(names) != list(getattr(self, "feature_names_in_", names)):
                 raise ValueError(f"X: found columns {list(names)}, expected those of fit, in their order: "
                                  f"{list(self.feature_names_in_)}")
-        X = np.asarray(X)
-        X = X if X.dtype in (np.float32, np.uint8, np.bool_) else X.astype(np.float32)
+        try:
+            X = np.asarray(X)
+            X = X if X.dtype in (np.float32, np.uint8, np.bool_) else X.astype(np.float32)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X: found what is no number, expected numbers [samples, features]: {error}") from None
         if X.ndim != 2 or X.size == 0:
             raise ValueError(f"X: found shape {list(X.shape)}, expected [samples, features]")
         if X.dtype == np.float32 and not np.isfinite(X).all():
@@ -204,7 +215,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _threads(self) -> int:
         jobs = getattr(self, "n_jobs", None)
-        return 1 if jobs is None else max(0, jobs)
+        return 1 if jobs is None else max(0, whole("n_jobs", jobs, -MAX_THREADS, MAX_THREADS))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores [sample, class]; of two classes, how much the second one is ahead."""

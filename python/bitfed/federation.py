@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .data import Parts, read_parts
-from .methods import Method
+from .data import MAX_THREADS, Parts, read_parts, whole
+from .methods import Fusion, Method
 from .models import Model, load
 from .progress import Progress
 from .recipe import is_source, read_recipe, toml_value
@@ -104,6 +104,8 @@ class Federation:
         method: Method | type[Method] | None = None,
         data_dir: str | Path = "",
     ):
+        if set is not None and not isinstance(set, Mapping):
+            raise TypeError(f"set: found {type(set).__name__}, expected a dictionary of keys such as model.clauses")
         read = read_recipe(recipe)
         keys = read.data() | _data_keys(set or {})
         if data is None and is_parquet(keys.get("file")):
@@ -119,6 +121,9 @@ class Federation:
         if parts is not None:
             overrides = {key: value for key, value in overrides.items() if not is_source(key)}
         self.method = method() if isinstance(method, type) else method
+        if self.method is not None and not isinstance(self.method, (Method, Fusion)):
+            raise TypeError(f"method: found {self.method!r}, expected a bitfed.Method or a bitfed.Fusion; "
+                            "the recipe's method.name chooses one that is built in")
         self.classes = parts.classes if parts is not None else None
         self._core = _core.Federation(
             recipe=read.text,
@@ -148,6 +153,9 @@ class Federation:
         progress: bool = True,
     ) -> Result:
         """Runs the federation, or what is left of it."""
+        threads = whole("threads", threads, 0, MAX_THREADS)
+        if resume and overwrite:
+            raise ValueError("overwrite: found it together with resume, expected one of them")
         temporary = tempfile.TemporaryDirectory(prefix="bitfed-") if out is None else None
         folder = Path(temporary.name) / "run" if temporary is not None else Path(out)
         if isinstance(reuse, Result):

@@ -90,20 +90,20 @@ class Method(_Named):
     """
 
     def start(self, about: About) -> Arrays:
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.name}: found no function start, expected one")
 
     def broadcast(self, state: Arrays, round: int) -> Arrays:  # noqa: A002
         """What the clients of a round are sent: by default the state."""
         return state
 
     def train(self, state: Arrays, X: np.ndarray, y: np.ndarray, context: Context) -> Arrays:
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.name}: found no function train, expected one")
 
     def aggregate(self, state: Arrays, uploads: dict[int, Arrays]) -> Arrays:
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.name}: found no function aggregate, expected one")
 
     def scores(self, state: Arrays, X: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.name}: found no function scores, expected one")
 
     # What the library calls.
     def _start(self, about: dict[str, Any]) -> Arrays:
@@ -188,7 +188,7 @@ class Fusion(_Named):
     `fuse` makes a machine, or several that vote together, of what they sent."""
 
     def fuse(self, uploads: list[Upload], recipe: Recipe) -> Machine | list[Machine]:
-        raise NotImplementedError
+        raise NotImplementedError(f"{self.name}: found no function fuse, expected one")
 
     # What the library calls.
     def _fuse(self, uploads, machines, classes):

@@ -7,8 +7,16 @@ from typing import Any
 import numpy as np
 
 from . import _core
-from .data import as_bits, as_samples
+from .data import MAX_THREADS, as_bits, as_samples, whole
 from .tables import by_name
+
+
+# The key, and what of the report's style sheet a notebook needs.
+_PICTURES = (
+    "<style>.clauses{display:flex;flex-wrap:wrap;gap:4px 16px}.clauses h4{flex-basis:100%;margin:8px 0 0}"
+    ".clauses figure{margin:0}</style><p>dark: must be 1; orange: must be 0; white: either; at the right, where in the "
+    "image the patch may lie</p>\n"
+)
 
 
 class Rules(list):
@@ -27,7 +35,10 @@ class Rules(list):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return self._html or f"<pre>{str(self).replace('&', '&amp;').replace('<', '&lt;')}</pre>"
+        if self._html:
+            return _PICTURES + self._html
+        text = str(self).replace("&", "&amp;").replace("<", "&lt;")
+        return f'<pre style="white-space: pre-wrap">{text}</pre>'
 
 
 class Rule:
@@ -81,6 +92,7 @@ class Model:
 
     def scores(self, X: Any, threads: int = 0) -> np.ndarray:
         """Scores [sample, class]. The columns of a data frame are found by name."""
+        threads = whole("threads", threads, 0, MAX_THREADS)
         return self._core.scores(as_bits(X) if self._bits else as_samples(by_name(X, self._core.columns)), threads)
 
     def predict(self, X: Any, threads: int = 0) -> np.ndarray:
@@ -89,6 +101,7 @@ class Model:
 
     def rules(self, per_class: int = 3, literals: int = 24) -> Rules:
         """The strongest clauses of each class of a Tsetlin machine: text, and pictures of patches."""
+        per_class, literals = whole("per_class", per_class, 0, 2**31), whole("literals", literals, 0, 2**31)
         unnamed = [] if self._core.columns else self._columns
         rules = [
             Rule(r.class_index, self.classes[r.class_index], r.vote, _named(r.text, unnamed, self._bits), r.svg)

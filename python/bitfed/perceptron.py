@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from . import _core
-from .data import as_samples
+from .data import as_samples, whole
 from .estimator import Estimator
+
+
+_MAX_WIDTH = 65536  # wider layers would not fit into memory
 
 
 class BinaryMLPClassifier(Estimator):
@@ -53,10 +57,13 @@ class BinaryMLPClassifier(Estimator):
         return as_samples(X)
 
     def _make_trainer(self, X: np.ndarray) -> tuple[type, tuple]:
-        widths = [X.shape[1], *(int(width) for width in self.hidden), len(self.classes_)]
-        if min(widths) < 1 or self.batch < 1:
-            raise ValueError(f"hidden: found {list(self.hidden)}, batch {self.batch}, expected positive numbers")
-        arguments = (widths, bool(self.binary), float(self.learning_rate), int(self.batch), self._seed())
+        if isinstance(self.hidden, str) or not isinstance(self.hidden, (Sequence, np.ndarray)):
+            raise ValueError(f"hidden: found {self.hidden!r}, expected the widths of the hidden layers")
+        widths = [X.shape[1], *(whole("hidden", width, 1, _MAX_WIDTH) for width in self.hidden), len(self.classes_)]
+        batch = whole("batch", self.batch, 1, 2**31 - 1)
+        if not isinstance(self.learning_rate, Real) or not 0 < self.learning_rate < np.inf:
+            raise ValueError(f"learning_rate: found {self.learning_rate!r}, expected a positive number")
+        arguments = (widths, bool(self.binary), float(self.learning_rate), batch, self._seed())
         return _core.PerceptronTrainer, arguments
 
     def _prepare(self, X: np.ndarray) -> None:

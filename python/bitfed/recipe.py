@@ -5,6 +5,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,10 @@ def toml_value(value: Any) -> str:
         return str(int(value))
     if value is None:
         raise ValueError("recipe: found None, expected a value: leave the key out for its default")
+    if isinstance(value, os.PathLike):
+        return _quoted(os.fspath(value))
+    if not isinstance(value, Real):
+        raise ValueError(f"recipe: found {value!r}, expected a number, a string, a list or a dictionary")
     return repr(float(value))
 
 
@@ -78,10 +83,10 @@ class Recipe:
 
     def without_sources(self) -> "Recipe":
         """The recipe for arrays. It is written anew only if it says where its data comes from."""
-        recipe = tomllib.loads(self.text)
-        data = recipe.get("data", {})
+        data = self.data()
         if not any(key in data for key in _SOURCES):
             return self
+        recipe = tomllib.loads(self.text)
         recipe["data"] = {k: v for k, v in data.items() if k not in _SOURCES}
         return Recipe(toml_text(recipe), self.source, self.default_name)
 
@@ -90,12 +95,16 @@ def read_recipe(recipe: str | Path | Mapping[str, Any]) -> Recipe:
     """A dictionary, a file, the name of a recipe of the package, or TOML text."""
     if isinstance(recipe, Mapping):
         return Recipe(toml_text(recipe), "recipe")
+    if not isinstance(recipe, (str, os.PathLike)):
+        raise TypeError(f"recipe: found {type(recipe).__name__}, expected a file, a dictionary, TOML text or a name")
     if isinstance(recipe, str) and ("\n" in recipe or ("=" in recipe and not os.path.exists(recipe))):
         return Recipe(recipe, "recipe")
     # The name of a recipe is one also where a file, such as a script, is called the same.
     path = FOLDER / f"{recipe}.toml" if recipe in recipes() else Path(recipe)
     try:
         return Recipe(path.read_text(encoding="utf-8"), str(path), path.stem)
+    except UnicodeDecodeError:
+        raise ValueError(f"{recipe}: found bytes that are not UTF-8, expected a recipe") from None
     except OSError as error:
         raise FileNotFoundError(
             f"{recipe}: found no such file, expected a recipe or one of {', '.join(recipes())}"

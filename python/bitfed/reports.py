@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ class Report:
 
     def __init__(self, runs: list[Any]):
         """Results, or folders of runs. Results are kept: a temporary folder lives as long as its result."""
+        if not runs:
+            raise ValueError("runs: found none, expected results or folders of runs")
+        wrong = [run for run in runs if not hasattr(run, "folder") and not isinstance(run, (str, PathLike))]
+        if wrong:
+            raise TypeError(f"runs: found {type(wrong[0]).__name__}, expected results or folders of runs")
         self.runs = runs
         self.folders = [str(getattr(run, "folder", run)) for run in runs]
 

@@ -22,6 +22,10 @@ def read_table(source: Any, data: Mapping[str, Any]) -> Any:
     name = str(source) if is_parquet(source) else "table"
     if "label" not in data:
         raise ValueError(f"{name}: found no data.label in the recipe, expected the name of the column to predict")
+    for key in ("label", "person", "ignore"):
+        if not isinstance(data.get(key, ""), str):
+            raise ValueError(f"data.{key}: found {data[key]!r}, expected a string"
+                             + (" of names: 'a,b'" if key == "ignore" else ", the name of a column"))
     ignored = data.get("ignore", "")
     return _core.parse_table(
         text=_csv(source, name),

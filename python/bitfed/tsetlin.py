@@ -13,6 +13,8 @@ from .estimator import Estimator
 from .models import Rules
 from .recipe import toml_text
 
+_MEMBER = ("n_clauses", "T", "s", "patch", "max_literals", "booleanizer")
+
 # Keys of a recipe whose parameters are called otherwise.
 _PARAMETERS = {"clauses": "n_clauses", "threshold": "T", "sensitivity": "s", "booleanize": "booleanizer"}
 
@@ -120,6 +122,11 @@ class TsetlinClassifier(Estimator):
     def _recipe(self, table: bool) -> dict[str, Any]:
         """[model] and data.booleanize as a recipe has them."""
         if self.members is not None:
+            if not isinstance(self.members, (list, tuple)) or not all(isinstance(m, dict) for m in self.members):
+                raise ValueError(f"members: found {self.members!r}, expected a list of dictionaries")
+            unknown = [name for member in self.members for name in member if name not in _MEMBER]
+            if unknown:
+                raise ValueError(f"members: found '{unknown[0]}', expected {', '.join(_MEMBER)}")
             members = [self._machine(member, table) | _booleanize(member.get("booleanizer", "auto"), table, False)
                        for member in self.members]
             return {"model": {"name": "ctm-composite", "member": members}}
@@ -128,6 +135,7 @@ class TsetlinClassifier(Estimator):
 
     def _machine(self, member: dict[str, Any], table: bool) -> dict[str, Any]:
         patch = member.get("patch", self.patch)
+        patch = patch.tolist() if isinstance(patch, np.ndarray) else patch
         options = {
             "clauses": member.get("n_clauses", self.n_clauses),
             "threshold": member.get("T", self.T),
@@ -148,6 +156,8 @@ def _is_boolean(X: Any) -> bool:
 def _booleanize(given: str | dict[str, Any], table: bool, bits: bool) -> dict[str, Any]:
     if bits:
         return {"booleanize": {"kind": "threshold", "level": 0}}
+    if not isinstance(given, (str, dict)):
+        raise ValueError(f"booleanizer: found {given!r}, expected its name or a dictionary")
     if isinstance(given, dict):
         return {"booleanize": given}
     return {"booleanize": {"kind": given if given != "auto" else "quantile" if table else "threshold"}}

@@ -78,12 +78,13 @@ def test_rules_name_the_columns():
     frame = pandas.DataFrame(X, columns=["length", "width", "noise", "height"])
     rules = TsetlinClassifier(20, epochs=5).fit(frame, y).rules()
     assert "length >" in str(rules) or "width >" in str(rules)
-    assert str(rules).startswith("ant\n") and "<pre>" in rules._repr_html_()
+    assert str(rules).startswith("ant\n") and "<pre style" in rules._repr_html_()
 
 
 def test_rules_of_images_are_pictures(squares):
     rules = TsetlinClassifier(10, T=20, patch=4, epochs=2).fit(*squares[:2]).rules()
     assert "<svg" in rules[0]._repr_svg_() and "<svg" in rules._repr_html_()
+    assert "dark: must be 1" in rules._repr_html_()
     assert {rule.class_name for rule in rules} == {0, 1, 2, 3}
 
 

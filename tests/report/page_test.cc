@@ -124,6 +124,27 @@ TEST(Page, OrdersClientsByNumber) {
   EXPECT_LT(two, page.find("<th scope=\"row\">10<"));
 }
 
+TEST(Page, DoesNotCountThePreparationAsARound) {
+  RunFolder run;
+  run.clients = {{.round = 0, .client = 0, .samples = 3}, {.round = 1, .client = 0, .samples = 3}};
+  run.rounds = {{.round = 0}, {.round = 1}};
+  EXPECT_THAT(report_page({run}), Not(HasSubstr("rounds</th>")));
+  run.clients.push_back({.round = 2, .client = 0, .samples = 3});
+  run.rounds.push_back({.round = 2});
+  EXPECT_THAT(report_page({run}), HasSubstr("rounds</th>"));
+  EXPECT_THAT(report_page({run}), HasSubstr("<td>2</td>"));
+}
+
+TEST(Page, ExplainsPicturesOfClausesAlone) {
+  RunFolder run = hostile_run();
+  EXPECT_THAT(report_page({run}), HasSubstr("where in the image the patch may lie"));
+  run.machines[0].shape = {.height = 1, .width = 1, .planes = 9, .patch_height = 1, .patch_width = 1};
+  run.machines[0].actions = BitMatrix(2, run.machines[0].shape.literals());
+  run.machines[0].actions.set(0, 3, true);
+  EXPECT_THAT(report_page({run}), HasSubstr("Strongest clauses"));
+  EXPECT_THAT(report_page({run}), Not(HasSubstr("where in the image the patch may lie")));
+}
+
 TEST(Page, MarksReusedUploads) {
   RunFolder run;
   run.clients = {{.round = 1, .client = 0, .origin = Origin::kTrained},

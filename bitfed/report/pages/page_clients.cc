@@ -11,7 +11,7 @@
 namespace bitfed {
 namespace {
 
-// A client's records over all rounds.
+// A client's records over all rounds. Round 0, the preparation, is none of them.
 struct ClientTotal {
   size_t rounds = 0;
   size_t reused = 0;
@@ -24,7 +24,7 @@ std::map<uint32_t, ClientTotal> totals(const std::vector<ClientFinished>& record
   std::map<uint32_t, ClientTotal> clients;
   for (const ClientFinished& record : records) {
     ClientTotal& total = clients[record.client];
-    ++total.rounds;
+    total.rounds += record.round > 0 ? 1 : 0;
     total.reused += record.origin == Origin::kReused ? 1 : 0;
     total.samples = std::max(total.samples, record.samples);
     total.upload_bytes += record.upload_bytes;
@@ -72,7 +72,8 @@ std::string client_row(const std::string& client, const ClientTotal& total, cons
 std::string clients_card(const RunFolder& run, bool is_wide) {
   if (run.clients.empty()) return "";
   const auto clients = totals(run.clients);
-  const bool several_rounds = run.rounds.size() > 1;
+  const bool several_rounds = std::any_of(run.rounds.begin(), run.rounds.end(),
+                                          [](const RoundFinished& record) { return record.round > 1; });
   LargestTotals largest;
   for (const auto& [client, total] : clients) {
     largest.samples = std::max(largest.samples, static_cast<double>(total.samples));

@@ -99,14 +99,16 @@ std::string clauses_card(const RunFolder& run) {
   const size_t per_class = class_count(run.machines) < kManyClasses ? kClausesPerClass : 1;
   const std::string pictures = clause_pictures(run.machines, run.summary.class_names, per_class, run.columns);
   if (pictures.empty()) return "";
-  return card("Strongest clauses",
-              "<p class=\"key\"><span><i class=\"swatch one\"></i>must be 1</span>"
-              "<span><i class=\"swatch zero\"></i>must be 0</span><span><i class=\"swatch\"></i>either</span>"
-              "<span><i class=\"swatch both\"></i>both at once: never fires</span>"
-              "<span><i class=\"swatch where\"></i>where in the image the patch may lie</span></p>"
-              "<div class=\"clause-grid\">" +
-                  pictures + "</div>",
-              true);
+  // The clauses of a table are text, which needs no key.
+  const bool has_figures = pictures.find("<figure>") != std::string::npos;
+  const std::string key =
+      has_figures
+          ? "<p class=\"key\"><span><i class=\"swatch one\"></i>must be 1</span>"
+            "<span><i class=\"swatch zero\"></i>must be 0</span><span><i class=\"swatch\"></i>either</span>"
+            "<span><i class=\"swatch both\"></i>both at once: never fires</span>"
+            "<span><i class=\"swatch where\"></i>where in the image the patch may lie</span></p>"
+          : "";
+  return card("Strongest clauses", key + "<div class=\"clause-grid\">" + pictures + "</div>", true);
 }
 
 std::string samples_card(const RunFolder& run) {
