@@ -186,12 +186,12 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   const std::vector<std::string> of_data = {"seed", "data"};
   const Config source = recipe.section("data");
   if (source.has("name") || names_files(source)) experiment.data = recipe.resolved(of_data);
-  if (names_files(source)) experiment.trained_on = fingerprint(experiment.train);
+  experiment.fingerprint = fingerprint(experiment.train);
+  if (names_files(source)) experiment.trained_on = experiment.fingerprint;
   const std::vector<std::string> parts = {"data", "model", "client"};
-  experiment.depends_on =
-      fmt::format("client = {}\nseed = {}\ndata = {}\n{}{}", experiment.method->client_key(), experiment.seed,
-                  fingerprint(experiment.train), groups_text(recipe.section("data"), experiment.train),
-                  recipe.resolved(parts));
+  experiment.depends_on = fmt::format(
+      "client = {}\nseed = {}\ndata = {}\n{}{}", experiment.method->client_key(), experiment.seed,
+      experiment.fingerprint, groups_text(recipe.section("data"), experiment.train), recipe.resolved(parts));
   return experiment;
 }
 

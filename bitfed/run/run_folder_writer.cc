@@ -84,6 +84,19 @@ bool RunFolderWriter::is_finished() const {
   return is_there(folder_ / "summary.json");
 }
 
+void RunFolderWriter::check_data(const std::string& fingerprint) const {
+  const fs::path file = checkpoint() / "data";
+  if (!is_there(file)) {
+    // A finished run of an earlier build has none.
+    if (!is_finished()) write_file_atomically(file, fingerprint);
+    return;
+  }
+  if (const std::string before = read_text_file(file); before != fingerprint) {
+    throw input_error("{}: the run was begun with other data: found {}, expected {}", folder_.string(),
+                      fingerprint, before);
+  }
+}
+
 void RunFolderWriter::lock() {
   const fs::path file = checkpoint() / "lock";
   lock_.reset(std::fopen(file.c_str(), "ae"));

@@ -26,6 +26,9 @@ class RunFolderWriter {
   std::filesystem::path checkpoint() const { return folder_ / "checkpoint"; }
   bool is_finished() const;
 
+  // An input_error if the run was begun with other data: arrays, or a file that has changed since.
+  void check_data(const std::string& fingerprint) const;
+
   // Appends a line to events.jsonl, with the time. The clients' progress is not logged. A log of 256 MiB
   // becomes events.jsonl.1, in place of an older one, and a new log begins. Lines of finished clients may be
   // written a moment later, with others: a round may have thousands.

@@ -23,6 +23,7 @@ ExperimentResult simulate(const Experiment& experiment, const ExperimentOptions&
                           const EventSink& events, const Stopwatch& clock) {
   const fs::path out = options.out.empty() ? fs::path("runs") / experiment.name : options.out;
   RunFolderWriter folder(out, experiment.recipe, options.existing);
+  folder.check_data(experiment.fingerprint);
   if (folder.is_finished()) return {out, read_summary(out)};
 
   std::mutex mutex;

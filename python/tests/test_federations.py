@@ -1,5 +1,6 @@
 """Federations: the program's bytes on arrays, results, methods in Python, interruptions."""
 
+import functools
 import gzip
 import json
 import os
@@ -211,6 +212,16 @@ def test_a_method_in_python(tiny, tmp_path):
     assert again.model_sha256 == result.model_sha256
     assert bitfed.run(RECIPE, images(tiny), method=Centroids, progress=False).model_sha256 != result.model_sha256
     assert "<iframe" in result._repr_html_()
+
+
+def test_a_run_is_not_resumed_with_other_arrays(tiny, tmp_path):
+    """Not a finished one either, whose result would be returned."""
+    arrays = images(tiny)
+    run = functools.partial(bitfed.run, RECIPE, method=Centroids(step=0.6), out=tmp_path / "run", progress=False)
+    result = run(arrays)
+    assert run(arrays, resume=True).model_sha256 == result.model_sha256
+    with pytest.raises(bitfed.InputError, match="begun with other data"):
+        run([255 - arrays[0], *arrays[1:]], resume=True)
 
 
 def test_a_method_in_python_is_resumed(tiny, tmp_path):

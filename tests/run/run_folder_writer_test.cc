@@ -115,6 +115,23 @@ TEST_F(RunFolderWriterTest, ResumeKeepsEverything) {
   EXPECT_TRUE(RunFolderWriter(folder_, kRecipe, Existing::kResume).is_finished());
 }
 
+TEST_F(RunFolderWriterTest, OtherDataAreRefusedAlsoByAFinishedRun) {
+  const auto check = [&](Existing existing, const std::string& fingerprint) {
+    return error_text([&] { RunFolderWriter(folder_, kRecipe, existing).check_data(fingerprint); });
+  };
+  EXPECT_EQ(check(Existing::kRefuse, "one"), "");
+  EXPECT_EQ(check(Existing::kResume, "one"), "");
+  EXPECT_THAT(check(Existing::kResume, "two"), HasSubstr("begun with other data: found two, expected one"));
+  touch("summary.json");
+  EXPECT_EQ(check(Existing::kResume, "one"), "");
+  EXPECT_THAT(check(Existing::kResume, "two"), HasSubstr("begun with other data"));
+  EXPECT_EQ(check(Existing::kOverwrite, "two"), "");
+  fs::remove(folder_ / "checkpoint/data");
+  touch("summary.json");
+  EXPECT_EQ(check(Existing::kResume, "three"), "");  // a finished run of an earlier build
+  EXPECT_FALSE(fs::exists(folder_ / "checkpoint/data"));
+}
+
 TEST_F(RunFolderWriterTest, OverwriteRemovesTheRunAndNothingElse) {
   {
     RunFolderWriter writer(folder_, kRecipe, Existing::kRefuse);
