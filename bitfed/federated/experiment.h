@@ -50,12 +50,12 @@ struct Experiment {
   bool served = false;                                      // clients are real
   RoundPolicy policy;
   PrivacyRecipe privacy;
-  std::string recipe;      // as resolved
-  std::string device;      // that networks are trained on; empty: the CPU
-  std::string data;        // of the recipe, the keys that decide which samples are for testing
-  std::string trained_on;  // the fingerprint of `train` where the recipe names files; else empty
+  std::string recipe;       // as resolved
+  std::string device;       // that networks are trained on; empty: the CPU
+  std::string data;         // of the recipe, the keys that decide which samples are for testing
+  std::string trained_on;   // the fingerprint of `train` where the recipe names files; else empty
   std::string fingerprint;  // of the training data
-  std::string depends_on;  // what uploads depend on, see FederationOptions
+  std::string depends_on;   // what uploads depend on, see FederationOptions
 };
 
 enum class ClientsAre { kSimulated, kReal };

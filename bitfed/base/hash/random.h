@@ -33,10 +33,10 @@ class RandomStream {
   uint32_t next_u32();
   uint64_t next_u64();
   void fill(std::span<uint32_t> draws);  // as next_u32() for each of them, several blocks at a time
-  uint32_t below(uint32_t bound);  // uniform in [0, bound), unbiased; bound > 0
-  double uniform();                // uniform in [0, 1) with 53 bits
-  double normal();                 // mean 0, variance 1
-  double gamma(double shape);      // scale 1; shape > 0
+  uint32_t below(uint32_t bound);        // uniform in [0, bound), unbiased; bound > 0
+  double uniform();                      // uniform in [0, 1) with 53 bits
+  double normal();                       // mean 0, variance 1
+  double gamma(double shape);            // scale 1; shape > 0
 
   template <typename T>
   void shuffle(std::span<T> items) {
