@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cassert>
 #include <exception>
+#include <system_error>
+
+#include "bitfed/base/error.h"
 
 namespace bitfed {
 namespace {
@@ -23,7 +26,13 @@ unsigned processor_count() {
 ThreadPool::ThreadPool(unsigned threads) {
   const unsigned count = threads == 0 ? processor_count() : threads;
   workers_.reserve(count);
-  for (unsigned i = 0; i < count; ++i) workers_.emplace_back([this] { work(); });
+  try {
+    while (workers_.size() < count) workers_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    // The system allows no more. Fewer do as well: results do not depend on their number.
+    if (workers_.empty())
+      throw failure("no thread can be started: {}; choose fewer (--threads)", error.what());
+  }
 }
 
 ThreadPool::~ThreadPool() {

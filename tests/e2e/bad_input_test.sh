@@ -219,3 +219,11 @@ if [ -e /dev/full ]; then
     [ "$(wc -l <err)" = 1 ] || fail "$command: $(cat err)"
   done
 fi
+
+echo "-- a system without room for so many threads"
+(
+  # Each thread asks for a stack of 1 GB. The first group of threads takes all there are.
+  ulimit -s 1000000
+  ulimit -v 4000000
+  refuse 1 'no thread can be started: .*--threads' run --quiet one-shot.toml --out few-threads --threads 16
+)
