@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cassert>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -221,10 +222,14 @@ class CohortNetwork::Builder {
     return r;
   }
 
-  // For a layer whose memory is complete.
-  void keep_rotated(const Rotated& r) {
+  // For a layer whose memory is complete; returns its number.
+  size_t keep_rotated(const Rotated& r) {
     n_.rotated_.push_back(r);
-    if (!r.rotates) return;
+    if (r.rotates) keep_search(r);
+    return n_.rotated_.size() - 1;
+  }
+
+  void keep_search(const Rotated& r) {
     Search s = make_search(r);
     const size_t filters = size_t{cohort_.clients} * r.filters;
     s.weights = n_.allocate_array<int8_t>(filters * search_weights_bytes(s));
@@ -265,12 +270,23 @@ class CohortNetwork::Builder {
     n_.cleared_.emplace_back(c.largest, cohort_.clients * sizeof(uint32_t));
     r.sums = c.sums;
     r.factor = c.factor;
-    keep_rotated(r);
+    const size_t layer = keep_rotated(r);
     if (knows_largest) largest_ = c.largest;
-    forward([this_ = &n_, c] { sign_convolution_forward(this_->cohort_, c, this_->stream_); });
-    backward([this_ = &n_, c, in, out, adds, knows_largest] {
+    forward([this_ = &n_, c, in, layer] {
+      this_->begin_rotated_layer(layer);
+      sign_convolution_forward(this_->cohort_, c, this_->stream_);
+      if (in.gradient == nullptr) return;
+      this_->beside(this_->filters_,
+                    [&](const Stream& stream) { sign_convolution_transpose(this_->cohort_, c, stream); });
+    });
+    backward([this_ = &n_, c, in, out, adds, knows_largest, layer] {
       if (!knows_largest) sign_convolution_largest(this_->cohort_, c, out.gradient, this_->stream_);
-      sign_convolution_backward(this_->cohort_, c, out.gradient, adds, in.gradient, this_->stream_);
+      sign_convolution_quantise(this_->cohort_, c, out.gradient, in.gradient != nullptr, this_->stream_);
+      this_->beside(this_->products_,
+                    [&](const Stream& stream) { sign_convolution_weights(this_->cohort_, c, stream); });
+      this_->end_rotated_layer(layer);
+      if (in.gradient != nullptr)
+        sign_convolution_input(this_->cohort_, c, adds, in.gradient, this_->stream_);
     });
   }
 
@@ -282,6 +298,7 @@ class CohortNetwork::Builder {
     c.x = in.value;
     c.y = out.value;
     const uint32_t inputs = c.kernel.taps() * c.in.channels;
+    std::optional<size_t> layer;
     if (n_.network_.rotated && record.sign_weights) {
       const size_t step = size_t{inputs} * c.out.channels;
       c.weights = {n_.allocate_array<float>(cohort_.clients * step), step};
@@ -290,7 +307,7 @@ class CohortNetwork::Builder {
       r.sign_weights = c.weights;
       r.sign_stride = c.out.channels;
       r.sign_gradient = c.gradient;
-      keep_rotated(r);
+      layer = keep_rotated(r);
     } else {
       c.weights = value_of(record.name + ".weights");
       c.gradient = gradient_of(record.name + ".weights");
@@ -298,15 +315,21 @@ class CohortNetwork::Builder {
     c.tf32 = n_.network_.tf32 && tf32_takes(c);
     if (c.tf32 && tf32_partial_floats(cohort_, c) > 0)
       c.partial = n_.allocate_array<float>(tf32_partial_floats(cohort_, c));
-    forward([this_ = &n_, c] { real_convolution_forward(this_->cohort_, c, this_->stream_); });
+    forward([this_ = &n_, c, layer] {
+      if (layer) this_->begin_rotated_layer(*layer);
+      real_convolution_forward(this_->cohort_, c, this_->stream_);
+    });
     float* sums =
         is_first_convolution(c) ? n_.allocate_array<float>(first_convolution_floats(cohort_, c)) : nullptr;
-    backward([this_ = &n_, c, in, out, adds, sums] {
-      if (sums != nullptr) {
-        first_convolution_weights(this_->cohort_, c, out.gradient, sums, this_->stream_);
-      } else {
-        real_convolution_weights(this_->cohort_, c, out.gradient, this_->stream_);
-      }
+    backward([this_ = &n_, c, in, out, adds, sums, layer] {
+      this_->beside(this_->products_, [&](const Stream& stream) {
+        if (sums != nullptr) {
+          first_convolution_weights(this_->cohort_, c, out.gradient, sums, stream);
+        } else {
+          real_convolution_weights(this_->cohort_, c, out.gradient, stream);
+        }
+      });
+      if (layer) this_->end_rotated_layer(*layer);
       if (in.gradient != nullptr)
         real_convolution_input(this_->cohort_, c, out.gradient, adds, in.gradient, this_->stream_);
     });

@@ -111,6 +111,7 @@ CohortNetwork::CohortNetwork(const TrainedNetwork& network, size_t clients, size
   logits_columns_ = scores.extent.channels;
   rotated_plan_ = plan_rotated(rotated_);
   rotated_plan_.layers = on_device(rotated_);
+  group_rotated();
   plan_ = plan_search(searches_);
   plan_.searches = on_device(searches_);
 }
@@ -135,14 +136,78 @@ CohortNetwork::Batches CohortNetwork::next_batches() {
   return {staging.pixels.data(), staging.labels.data(), staging.images.data()};
 }
 
+template <typename Work>
+void CohortNetwork::beside(const Stream& side, Work work) {
+  if (takes_launch_times()) return work(stream_);
+  fork_.record(stream_);
+  side.wait_for(fork_);
+  work(side);
+}
+
+void CohortNetwork::join(const Stream& side) {
+  if (takes_launch_times()) return;
+  fork_.record(side);
+  stream_.wait_for(fork_);
+}
+
+// A group has at least so large a part of all weights: the first ones, which the forward pass waits for, are
+// small.
+void CohortNetwork::group_rotated() {
+  constexpr size_t kParts = 16;
+  const auto weights = [](const Rotated& r) { return size_t{r.filters} * r.inputs; };
+  size_t all = 0;
+  for (const Rotated& r : rotated_) all += weights(r);
+  size_t taken = 0;
+  for (size_t first = 0, next = 0; next < rotated_.size();) {
+    taken += weights(rotated_[next++]);
+    if (taken * kParts < all && next < rotated_.size()) continue;
+    auto group = std::make_unique<RotatedGroup>();
+    group->first = first;
+    group->plan = plan_rotated(std::span(rotated_).subspan(first, next - first));
+    group->plan.layers = rotated_plan_.layers + first;
+    groups_.push_back(std::move(group));
+    first = next;
+    taken = 0;
+  }
+}
+
+void CohortNetwork::begin_rotated_layer(size_t layer) {
+  for (const auto& group : groups_) {
+    if (group->first == layer && !takes_launch_times()) stream_.wait_for(group->ready);
+  }
+}
+
+void CohortNetwork::end_rotated_layer(size_t layer) {
+  for (const auto& group : groups_) {
+    if (group->first != layer) continue;
+    beside(filters_, [&](const Stream& stream) {
+      if (!takes_launch_times()) {
+        fork_.record(products_);
+        stream.wait_for(fork_);
+      }
+      rotated_backward(cohort_, group->plan, stream);
+    });
+  }
+}
+
 void CohortNetwork::step() {
-  for (const auto& [memory, bytes] : cleared_) stream_.clear(memory, bytes);
-  if (rotated_plan_.count > 0) rotated_forward(cohort_, rotated_plan_, stream_);
+  beside(products_, [&](const Stream& stream) {
+    for (const auto& [memory, bytes] : cleared_) stream.clear(memory, bytes);
+  });
+  beside(filters_, [&](const Stream& stream) {
+    for (const auto& group : groups_) {
+      rotated_forward(cohort_, group->plan, stream);
+      if (!takes_launch_times()) group->ready.record(stream);
+    }
+  });
   for (const auto& work : forward_) work();
   softmax_loss(cohort_, logits_columns_, network_.spec.classes, logits_, labels_.data(), logits_gradient_,
                diverged_.data(), stream_);
+  join(products_);
+  join(filters_);
   for (auto work = backward_.rbegin(); work != backward_.rend(); ++work) (*work)();
-  if (rotated_plan_.count > 0) rotated_backward(cohort_, rotated_plan_, stream_);
+  join(products_);
+  join(filters_);
 }
 
 void CohortNetwork::differentiate() {

@@ -73,6 +73,14 @@ class CohortNetwork {
   OfClient parameter(const std::string& name, bool gradient) const;
   void draw_masks(const uint32_t* images);
   void step();
+  void group_rotated();
+  // Launches of a step beside the main stream, where that leaves the device idle: on `side`, which waits for
+  // what the main stream has got so far.
+  template <typename Work>
+  void beside(const Stream& side, Work work);
+  void join(const Stream& side);           // the main stream waits for it
+  void begin_rotated_layer(size_t layer);  // before its signs are used
+  void end_rotated_layer(size_t layer);    // when its gradient is known or on its way
 
   TrainedNetwork network_;
   Architecture architecture_;
@@ -117,6 +125,16 @@ class CohortNetwork {
   std::vector<std::function<void()>> forward_, backward_;
   std::vector<Rotated> rotated_;
   RotatedPlan rotated_plan_;
+  // Neighbouring layers whose weights pass through forward and backward pass together.
+  struct RotatedGroup {
+    size_t first = 0;
+    RotatedPlan plan;
+    Event ready;  // the signs
+  };
+  std::vector<std::unique_ptr<RotatedGroup>> groups_;
+  Stream filters_{Stream::Kind::kFiller};   // weights to signs and back
+  Stream products_{Stream::Kind::kFiller};  // the signs' gradients
+  Event fork_;
   bool rotations_taken_ = false;  // in fixed point, as they are
   std::vector<Search> searches_;
   SearchPlan plan_;

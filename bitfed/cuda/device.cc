@@ -54,8 +54,13 @@ void release_pinned(void* memory) noexcept {
   cudaFreeHost(memory);
 }
 
-Stream::Stream() {
-  check(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "stream");
+Stream::Stream(Kind kind) {
+  int least = 0;
+  int greatest = 0;
+  check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "stream");
+  check(
+      cudaStreamCreateWithPriority(&handle_, cudaStreamNonBlocking, kind == Kind::kFiller ? least : greatest),
+      "stream");
 }
 Stream::~Stream() {
   cudaStreamDestroy(handle_);
@@ -71,6 +76,9 @@ void Stream::copy_within_device(void* to, const void* from, size_t bytes) {
 }
 void Stream::clear(void* memory, size_t bytes) const {
   check(cudaMemsetAsync(memory, 0, bytes, handle_), "clearing memory");
+}
+void Stream::wait_for(const Event& event) const {
+  check(cudaStreamWaitEvent(handle_, event.handle(), 0), "event");
 }
 void Stream::synchronise() {
   check(cudaStreamSynchronize(handle_), "training");
@@ -99,6 +107,10 @@ bool notes_launches = false;
 std::vector<NotedLaunch> noted;
 
 }  // namespace
+
+bool takes_launch_times() {
+  return notes_launches;
+}
 
 void begin_launch_times(const Stream& stream) {
   notes_launches = true;

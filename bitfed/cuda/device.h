@@ -78,10 +78,14 @@ class Array {
 template <typename T>
 using PinnedArray = Array<T, allocate_pinned, release_pinned>;
 
+class Event;
+
 // Work in sequence; the host goes on without waiting.
 class Stream {
  public:
-  Stream();
+  // kFiller: what it launches gets the processors that other streams leave idle.
+  enum class Kind { kFirst, kFiller };
+  explicit Stream(Kind kind = Kind::kFirst);
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -91,13 +95,14 @@ class Stream {
   void copy_to_host(void* to, const void* from, size_t bytes);
   void copy_within_device(void* to, const void* from, size_t bytes);
   void clear(void* memory, size_t bytes) const;
+  void wait_for(const Event& event) const;  // what follows here, not the host
   void synchronise();
 
  private:
   StreamHandle handle_ = nullptr;
 };
 
-// A point in a stream that the host can wait for.
+// A point in a stream that the host, or another stream, can wait for.
 class Event {
  public:
   Event();
@@ -107,6 +112,7 @@ class Event {
 
   void record(const Stream& stream);
   void wait();  // at once if nothing was recorded
+  EventHandle handle() const { return handle_; }
 
  private:
   EventHandle handle_ = nullptr;
@@ -141,7 +147,8 @@ struct LaunchTime {
   std::string kernel;
   double microseconds;
 };
-void begin_launch_times(const Stream& stream);
+void begin_launch_times(const Stream& stream);  // all launches must go to that stream until the end
+bool takes_launch_times();
 std::vector<LaunchTime> end_launch_times();
 void note_launch(const void* kernel, const Stream& stream);  // by launch()
 

@@ -106,6 +106,34 @@ void __syncthreads() {
   threadIdx = own;
 }
 
+namespace {
+
+// A value passes through the memory of the block's threads: all have written when the first one reads, and
+// all have read when the first one goes on.
+template <typename Number>
+Number exchange(Number value, unsigned lanes) {
+  static thread_local std::vector<Number> values;
+  const dim3 own = threadIdx;
+  values.resize(blockDim.x);
+  values[own.x] = value;
+  __syncthreads();
+  const Number other = values[own.x ^ lanes];
+  __syncthreads();
+  return other;
+}
+
+}  // namespace
+
+float __shfl_xor_sync(unsigned /*mask*/, float value, unsigned lanes) {
+  return exchange(value, lanes);
+}
+double __shfl_xor_sync(unsigned /*mask*/, double value, unsigned lanes) {
+  return exchange(value, lanes);
+}
+unsigned __shfl_xor_sync(unsigned /*mask*/, unsigned value, unsigned lanes) {
+  return exchange(value, lanes);
+}
+
 namespace bitfed::cuda {
 
 void check_launch(const char* /*what*/) {}
@@ -123,7 +151,7 @@ void release_pinned(void* memory) noexcept {
   release(memory);
 }
 
-Stream::Stream() = default;
+Stream::Stream(Kind /*kind*/) {}
 Stream::~Stream() = default;
 void Stream::copy_to_device(void* to, const void* from, size_t bytes) {
   std::memcpy(to, from, bytes);
@@ -137,12 +165,17 @@ void Stream::copy_within_device(void* to, const void* from, size_t bytes) {
 void Stream::clear(void* memory, size_t bytes) const {
   std::memset(memory, 0, bytes);
 }
+void Stream::wait_for(const Event& /*event*/) const {}
 void Stream::synchronise() {}
 
 Event::Event() = default;
 Event::~Event() = default;
 void Event::record(const Stream& /*stream*/) {}
 void Event::wait() {}
+
+bool takes_launch_times() {
+  return false;
+}
 
 Graph::~Graph() = default;
 void Graph::run(Stream* /*stream*/, const std::function<void()>& work) {

@@ -38,6 +38,10 @@ struct uint4 {
 extern thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 void __syncthreads();
+// All threads of a warp must come here, and as often as the other warps of a block that has barriers behind.
+float __shfl_xor_sync(unsigned mask, float value, unsigned lanes);
+double __shfl_xor_sync(unsigned mask, double value, unsigned lanes);
+unsigned __shfl_xor_sync(unsigned mask, unsigned value, unsigned lanes);
 
 namespace bitfed::cuda {
 

@@ -4,8 +4,8 @@
 #include "bitfed/cuda/planes.h"
 #include "bitfed/nn/kernels/sine.h"
 
-// What the kernels of rotated weights and of the search for rotations share. A block works on one filter at a
-// time; the functions are called by all of its threads.
+// What the kernels of rotated weights and of the search for rotations share. Sums over a filter are a warp's;
+// products are a block's, and their functions are called by all of its threads.
 namespace bitfed::cuda {
 
 constexpr float kTinyDeviation = 1e-12f;  // as in RotatedWeights
@@ -39,114 +39,101 @@ BITFED_FORMULA float fused_at(const Rotated& r, uint32_t client, uint32_t f, uin
 }
 
 constexpr unsigned kFilterThreads = 128;
-constexpr uint32_t kFilterTile = 2048;  // values of a filter that are added up at a time
+constexpr unsigned kFiltersAtOnce = kFilterThreads / kWarp;  // of a block that has a filter a warp
 
-// The memory of a block that adds up a filter: sums of the chains, then tiles of values.
-constexpr size_t filter_bytes(unsigned tiles) {
-  return 32 * sizeof(double) + tiles * kFilterTile * sizeof(float);
-}
-BITFED_FORMULA float* filter_tile(double* shared, unsigned tile) {
-  return reinterpret_cast<float*>(shared + 32) + tile * kFilterTile;
-}
+// Two neighbouring places in a filter's matrix, the first one even: both are in one row.
+struct FilterPair {
+  uint32_t at;         // in the matrix with its padding
+  uint32_t weight;     // of the first, in the filter without
+  bool first, second;  // whether they are weights and not padding
 
-// A place in a filter's matrix; a thread's are kFilterThreads apart, found without a division.
-struct FilterPlace {
-  uint32_t at, row, column;
-
-  BITFED_FORMULA explicit FilterPlace(const FilterMatrix& s)
-      : at(threadIdx.x),
-        row(threadIdx.x / s.stride),
-        column(threadIdx.x % s.stride),
-        shape_(s),
-        rows_(kFilterThreads / s.stride),
-        columns_(kFilterThreads % s.stride) {}
-  BITFED_FORMULA void advance() {
-    at += kFilterThreads;
-    row += rows_;
-    column += columns_;
-    if (column < shape_.stride) return;
-    column -= shape_.stride;
-    ++row;
+  BITFED_FORMULA FilterPair(const FilterMatrix& s, uint32_t i) : at(i) {
+    // i / stride, by a product: exact as long as i * stride fits 32 bits.
+    const uint32_t row = static_cast<uint32_t>(uint64_t{i} * (0xffffffffu / s.stride + 1) >> 32);
+    const uint32_t column = i - row * s.stride;
+    weight = row * s.columns + column;
+    first = column < s.columns;
+    second = column + 1 < s.columns;
   }
-  BITFED_FORMULA bool has_weight() const { return column < shape_.columns; }
-  BITFED_FORMULA uint32_t weight() const { return row * shape_.columns + column; }
-
- private:
-  const FilterMatrix& shape_;
-  uint32_t rows_, columns_;
+  BITFED_FORMULA float2 of_weights(const float* filter) const {
+    if (second && weight % 2 == 0) return two_at(filter + weight);
+    return {first ? filter[weight] : 0.0f, second ? filter[weight + 1] : 0.0f};
+  }
+  BITFED_FORMULA void put_matrix(float* filter, float2 values) const {
+    *reinterpret_cast<float2*>(filter + at) = values;
+  }
+  BITFED_FORMULA void put_weights(float* filter, float2 values) const {
+    if (second && weight % 2 == 0) {
+      *reinterpret_cast<float2*>(filter + weight) = values;
+      return;
+    }
+    if (first) filter[weight] = values.x;
+    if (second) filter[weight + 1] = values.y;
+  }
+  BITFED_FORMULA float2 masked(float2 values) const {
+    return {values.x * (first ? 1.0f : 0.0f), values.y * (second ? 1.0f : 0.0f)};
+  }
 };
 
-// Sums over a filter keep the CPU's order, sixteen chains. All threads of the block compute what is added,
-// make(place in the filter, place in the tiles); sixteen of them add it, take(place), in sequence.
-template <typename Make, typename Take>
-BITFED_FORMULA void for_chains(const FilterMatrix& shape, Make make, Take take) {
-  FilterPlace place(shape);
-  for (uint32_t first = 0; first < shape.floats(); first += kFilterTile) {
-    const uint32_t values = shape.floats() - first < kFilterTile ? shape.floats() - first : kFilterTile;
-    __syncthreads();
-#pragma unroll 4
-    for (uint32_t i = threadIdx.x; i < values; i += kFilterThreads, place.advance()) make(place, i);
-    __syncthreads();
-    if (threadIdx.x >= 16) continue;
-#pragma unroll 16
-    for (uint32_t i = threadIdx.x; i < values; i += 16) take(i);
-  }
+// work(pair, load(pair)) for all pairs of the warp's filter.
+template <typename Load, typename Work>
+BITFED_FORMULA void for_pairs(const FilterMatrix& shape, Load load, Work work) {
+  const auto pair = [&](size_t i) { return FilterPair(shape, static_cast<uint32_t>(i)); };
+  for_loaded<2 * kWarp>(
+      2 * lane_of_warp(), shape.floats(), [&](size_t i) { return load(pair(i)); },
+      [&](size_t i, const auto& values) { work(pair(i), values); });
 }
 
-// By all threads of the block, kFilterThreads.
-template <typename Number, typename Combine>
-BITFED_FORMULA Number combine_of_filter(Number value, Number* shared, Combine combine) {
-  __syncthreads();
-  shared[threadIdx.x] = value;
-  for (unsigned half = kFilterThreads / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) shared[threadIdx.x] = combine(shared[threadIdx.x], shared[threadIdx.x + half]);
-  }
-  __syncthreads();
-  return shared[0];
+// Sums over the warp's filter: add(pair, load(pair), sums of the first, sums of the second).
+template <unsigned kSums, typename Load, typename Add>
+BITFED_FORMULA Sums<kSums> add_up_filter(const FilterMatrix& shape, Load load, Add add) {
+  const auto pair = [&](size_t i) { return FilterPair(shape, static_cast<uint32_t>(i)); };
+  return add_up<kSums>(
+      shape.floats(), [&](size_t i) { return load(pair(i)); },
+      [&](size_t i, const auto& values, float* even, float* odd) { add(pair(i), values, even, odd); });
 }
 
 struct Standardised {
   float mean, inverse;
 };
 
-// The mean and 1 / standard deviation of a filter whose values are `at(place)`; one tile of memory.
+// The mean and 1 / standard deviation of the warp's filter whose values are `at(pair)`.
 template <typename At>
-BITFED_FORMULA Standardised standardise(const FilterMatrix& shape, uint32_t inputs, double* shared, At at) {
-  float* tile = filter_tile(shared, 0);
+BITFED_FORMULA Standardised standardise(const FilterMatrix& shape, uint32_t inputs, At at) {
   double sum = 0;
   double magnitudes = 0;
-#pragma unroll 4
-  for (FilterPlace place(shape); place.at < shape.floats(); place.advance()) {
-    const double value = at(place);
-    sum = sum + value;
-    magnitudes = magnitudes + fabs(value);
-  }
-  const auto add = [](double a, double b) { return a + b; };
-  sum = combine_of_filter(sum, reinterpret_cast<double*>(tile), add);
-  magnitudes = combine_of_filter(magnitudes, reinterpret_cast<double*>(tile), add);
+  for_pairs(shape, at, [&](const FilterPair& /*pair*/, float2 two) {
+    sum = sum + static_cast<double>(two.x);
+    magnitudes = magnitudes + fabs(static_cast<double>(two.x));
+    sum = sum + static_cast<double>(two.y);
+    magnitudes = magnitudes + fabs(static_cast<double>(two.y));
+  });
+  sum = sum_of_warp(sum);
+  magnitudes = sum_of_warp(magnitudes);
   float mean;
   if (!settle_mean(sum, magnitudes, shape.floats(), inputs, &mean)) {
+    // Sixteen chains, one of them by two threads with the same result.
     sum = 0;
-    for_chains(
-        shape, [&](const FilterPlace& place, uint32_t i) { tile[i] = at(place); },
-        [&](uint32_t i) { sum = sum + static_cast<double>(tile[i]); });
-    mean = static_cast<float>(sum_of_chains(sum, shared) / static_cast<double>(inputs));
+    const uint32_t chain = lane_of_warp() % 16;
+    for (uint32_t i = chain; i < shape.floats(); i += 16) {
+      const float2 two = at(FilterPair(shape, i / 2 * 2));
+      sum = sum + static_cast<double>(i % 2 == 0 ? two.x : two.y);
+    }
+#pragma unroll
+    for (unsigned half = 8; half > 0; half /= 2) sum = sum + __shfl_xor_sync(~0u, sum, half);
+    mean = static_cast<float>(sum / static_cast<double>(inputs));
   }
-  float squares = 0;
-  for_chains(
-      shape,
-      [&](const FilterPlace& place, uint32_t i) {
-        tile[i] = (at(place) - mean) * (place.has_weight() ? 1.0f : 0.0f);
-      },
-      [&](uint32_t i) { squares = __fmaf_rn(tile[i], tile[i], squares); });
-  const float variance =
-      sum_of_chains(squares, reinterpret_cast<float*>(shared)) / static_cast<float>(inputs);
-  return {mean, 1 / (sqrtf(variance) + kTinyDeviation)};
+  const auto add_squares = [&](const FilterPair& pair, float2 two, float* even, float* odd) {
+    const float2 away = pair.masked({two.x - mean, two.y - mean});
+    even[0] = __fmaf_rn(away.x, away.x, even[0]);
+    odd[0] = __fmaf_rn(away.y, away.y, odd[0]);
+  };
+  const Sums<1> squares = add_up_filter<1>(shape, at, add_squares);
+  return {mean, 1 / (sqrtf(squares.of[0] / static_cast<float>(inputs)) + kTinyDeviation)};
 }
 
-BITFED_FORMULA float standardised(bool has_weight, float value, const Standardised& by) {
-  return (value - by.mean) * by.inverse * (has_weight ? 1.0f : 0.0f);
+BITFED_FORMULA float2 standardised(const FilterPair& pair, float2 values, const Standardised& by) {
+  return pair.masked({(values.x - by.mean) * by.inverse, (values.y - by.mean) * by.inverse});
 }
 
 // What standardise() takes of a filter: local weights, fused with the anchor's where there is a lambda.
@@ -161,11 +148,22 @@ struct FusedFilter {
         anchor(r.anchor + filter_at(r, client, f)),
         lambda(lambda_of(r, client)),
         fuses(r.lambda) {}
-  BITFED_FORMULA float operator()(const FilterPlace& place) const {
-    const float own = place.has_weight() ? local[place.weight()] : 0.0f;
-    return fuses ? __fmaf_rn(own, lambda, anchor[place.at] * (1 - lambda)) : own;
+  BITFED_FORMULA float2 operator()(const FilterPair& pair) const {
+    const float2 own = pair.of_weights(local);
+    if (!fuses) return own;
+    const float2 other = two_at(anchor + pair.at);
+    return {__fmaf_rn(own.x, lambda, other.x * (1 - lambda)),
+            __fmaf_rn(own.y, lambda, other.y * (1 - lambda))};
   }
 };
+
+// The filter of a warp, in a grid of filters, layers and clients.
+BITFED_FORMULA uint32_t filter_of_warp() {
+  return blockIdx.x * kFiltersAtOnce + threadIdx.x / kWarp;
+}
+constexpr size_t warp_blocks(size_t filters) {
+  return (filters + kFiltersAtOnce - 1) / kFiltersAtOnce;
+}
 
 // Fixed point, see FilterRotation.
 constexpr float kOfRotation = 16384;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "bitfed/cuda/device.h"
 #include "bitfed/nn/kernels/kernels.h"
 
@@ -152,12 +154,15 @@ void sign_convolution_forward(const Cohort& cohort, const SignConvolution& convo
 // The largest magnitude of the gradient, where the layer behind has not said it.
 void sign_convolution_largest(const Cohort& cohort, const SignConvolution& convolution, const float* gradient,
                               const Stream& stream);
-// Needs `largest`; leaves the weights' gradients in `sums`. x_gradient: null if it is not wanted; with `adds`
-// it is added to.
-void sign_convolution_backward(const Cohort& cohort, const SignConvolution& convolution,
-                               const float* gradient, bool adds, float* x_gradient, const Stream& stream);
-
-// A part of the above: the gradient of x, from that of y in fixed point.
+// The weights for sign_convolution_input().
+void sign_convolution_transpose(const Cohort& cohort, const SignConvolution& convolution,
+                                const Stream& stream);
+// The gradient of y in fixed point, for what follows. Needs `largest`.
+void sign_convolution_quantise(const Cohort& cohort, const SignConvolution& convolution,
+                               const float* gradient, bool for_input, const Stream& stream);
+// Leaves the weights' gradients in `sums`.
+void sign_convolution_weights(const Cohort& cohort, const SignConvolution& convolution, const Stream& stream);
+// The gradient of x; with `adds` it is added to.
 void sign_convolution_input(const Cohort& cohort, const SignConvolution& convolution, bool adds,
                             float* x_gradient, const Stream& stream);
 
@@ -215,11 +220,10 @@ struct RotatedPlan {
   uint32_t max_filters = 0;
   bool rotates = false;  // some layer
   bool pulls = false;    // some layer has lambda or beta
-  bool beta = false;
-  size_t shared = 0;  // bytes of shared memory
+  size_t shared = 0;     // bytes of shared memory
 };
 
-RotatedPlan plan_rotated(const std::vector<Rotated>& layers);
+RotatedPlan plan_rotated(std::span<const Rotated> layers);
 // Clients by the bits of `mask`.
 void rotated_set_anchor(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream);
 void rotated_fuse(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream);

@@ -87,6 +87,81 @@ BITFED_FORMULA Number sum_of_chains(Number value, Number* shared) {
   return shared[16];
 }
 
+// ------------------------------------------------------------------------------------------------ warps
+constexpr unsigned kWarp = 32;
+BITFED_FORMULA unsigned lane_of_warp() {
+  return threadIdx.x % kWarp;
+}
+
+// combine() of all threads of a warp, the same for each: of values 16 threads apart first, so by halves.
+template <typename Number, typename Combine>
+BITFED_FORMULA Number combine_of_warp(Number value, Combine combine) {
+#pragma unroll
+  for (unsigned half = kWarp / 2; half > 0; half /= 2)
+    value = combine(value, __shfl_xor_sync(~0u, value, half));
+  return value;
+}
+template <typename Number>
+BITFED_FORMULA Number sum_of_warp(Number value) {
+  return combine_of_warp(value, [](Number a, Number b) { return a + b; });
+}
+BITFED_FORMULA unsigned largest_of_warp(unsigned value) {
+  return combine_of_warp(value, [](unsigned a, unsigned b) { return a > b ? a : b; });
+}
+
+// Sums in the order of kSummedTogether, by a warp: a thread has two neighbouring chains.
+template <unsigned kSums>
+struct Sums {
+  float of[kSums] = {};
+};
+
+// work(i, load(i)) for i = first, first + kStep, ... below last: loads are started some at a time, since the
+// compiler cannot know that what is written in between is none of what they read.
+template <unsigned kStep, typename Load, typename Work>
+BITFED_FORMULA void for_loaded(size_t first, size_t last, Load load, Work work) {
+  constexpr unsigned kAtOnce = sizeof(load(first)) <= 16 ? 8 : 4;  // registers are few
+  size_t i = first;
+  for (; i + (kAtOnce - 1) * kStep < last; i += kAtOnce * kStep) {
+    decltype(load(i)) values[kAtOnce];
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k) values[k] = load(i + k * kStep);
+#pragma unroll
+    for (unsigned k = 0; k < kAtOnce; ++k) work(i + k * kStep, values[k]);
+  }
+  for (; i < last; i += kStep) work(i, load(i));
+}
+
+// Of values `first` to `last`, at most kSummedTogether: add(i, load(i), sums of value i, sums of value i + 1)
+// for even i.
+template <unsigned kSums, typename Load, typename Add>
+BITFED_FORMULA Sums<kSums> add_together(size_t first, size_t last, Load load, Add add) {
+  float even[kSums] = {};
+  float odd[kSums] = {};
+  for_loaded<kSumChains>(first + 2 * lane_of_warp(), last, load,
+                         [&](size_t i, const auto& values) { add(i, values, even, odd); });
+  Sums<kSums> sums;
+#pragma unroll
+  for (unsigned s = 0; s < kSums; ++s) sums.of[s] = sum_of_warp(even[s]) + sum_of_warp(odd[s]);
+  return sums;
+}
+
+// The same of any number of values.
+template <unsigned kSums, typename Load, typename Add>
+BITFED_FORMULA Sums<kSums> add_up(size_t count, Load load, Add add) {
+  Sums<kSums> sums;
+  for (size_t first = 0; first < count; first += kSummedTogether) {
+    const size_t last = first + kSummedTogether < count ? first + kSummedTogether : count;
+    const Sums<kSums> part = add_together<kSums>(first, last, load, add);
+#pragma unroll
+    for (unsigned s = 0; s < kSums; ++s) sums.of[s] = sums.of[s] + part.of[s];
+  }
+  return sums;
+}
+
+BITFED_FORMULA float2 two_at(const float* x) {
+  return *reinterpret_cast<const float2*>(x);
+}
+
 // The CPU's mean, a float of sixteen chains of doubles, from a sum in any order: *mean. The two sums differ
 // by less than `error`, and if that leaves two floats, the result is false, and the chains must decide.
 BITFED_FORMULA bool settle_mean(double sum, double magnitudes, size_t added, size_t count, float* mean) {

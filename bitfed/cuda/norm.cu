@@ -1,4 +1,5 @@
-// Batch norm. A thread sums a run of 256 rows of one channel, as the CPU does, and then the runs in sequence.
+// Batch norm. A thread sums a run of rows of two channels, as the CPU does; then runs are added, see
+// kNormRun.
 
 #include "bitfed/cuda/kernels.h"
 #include "bitfed/cuda/lanes.h"
@@ -6,7 +7,6 @@
 namespace bitfed::cuda {
 namespace {
 
-constexpr uint32_t kRun = 256;
 constexpr unsigned kThreads = 256;
 constexpr uint32_t kFours =
     kBlockValues / kThreads / 4;  // of a thread in an elementwise pass: four neighbouring channels each
@@ -17,7 +17,7 @@ constexpr float kMomentum = 0.1f;
 enum BatchRow { kMean, kInverse, kFactor, kOffset, kSum, kAlong, kBatchRows };
 
 BITFED_HOST_DEVICE uint32_t runs_of(size_t rows) {
-  return static_cast<uint32_t>((rows + kRun - 1) / kRun);
+  return static_cast<uint32_t>((rows + kNormRun - 1) / kNormRun);
 }
 
 // The CPU takes one pass for large inputs and two for small ones; a pool always one.
@@ -89,40 +89,55 @@ BITFED_FORMULA float* partial_of(const Cohort& cohort, const Norm& n, uint32_t c
   return n.partial + size_t{client} * runs_of(cohort.batch * n.in.pixels()) * 2 * n.in.channels;
 }
 
-// Adds one channel's runs in sequence.
+// Adds up one channel's runs.
 BITFED_FORMULA float add_runs(const float* partial, uint32_t runs, uint32_t channels) {
   float sum = 0;
-  for (uint32_t run = 0; run < runs; ++run) sum = sum + partial[size_t{run} * 2 * channels];
+  for (uint32_t first = 0; first < runs; first += kNormRunsTogether) {
+    float together = 0;
+#pragma unroll
+    for (uint32_t run = first; run < first + kNormRunsTogether; ++run)
+      together = together + (run < runs ? partial[size_t{run} * 2 * channels] : 0.0f);
+    sum = sum + together;
+  }
   return sum;
 }
 
-// The same for both sums of 32 channels: all threads load, one a sum adds. For the block's first 32 threads;
-// a sum does not change by adding 0.
-constexpr uint32_t kChannelsAtOnce = 32;
-constexpr uint32_t kRunsAtOnce = 64;
-constexpr size_t kTwoSumsBytes = 2 * kChannelsAtOnce * (kRunsAtOnce + 1) * sizeof(float);
+// The same for both sums of some channels, kTogether runs at a time: a thread adds these, and one a sum adds
+// what comes of them. For the block's first threads; a sum does not change by adding 0.
+constexpr uint32_t kChannelsAtOnce = 8;
+constexpr uint32_t kSumThreads = 512;
+constexpr uint32_t kGroupsAtOnce = 64;
+constexpr uint32_t kSumsAtOnce = 2 * kChannelsAtOnce;
+constexpr size_t kTwoSumsBytes = kSumsAtOnce * (kGroupsAtOnce + 1) * sizeof(float);
 
+template <uint32_t kTogether>
 BITFED_FORMULA float2 add_both(const float* partial, uint32_t runs, uint32_t channels, float* tile) {
-  constexpr uint32_t kSums = 2 * kChannelsAtOnce;
-  const uint32_t own = threadIdx.x % kSums;
+  const uint32_t own = threadIdx.x % kSumsAtOnce;
   const uint32_t channel = blockIdx.x * kChannelsAtOnce + own % kChannelsAtOnce;
   const float* from = partial + own / kChannelsAtOnce * channels + channel;
+  const uint32_t groups = (runs + kTogether - 1) / kTogether;
   float sum = 0;
-  for (uint32_t first = 0; first < runs; first += kRunsAtOnce) {
+  for (uint32_t first = 0; first < groups; first += kGroupsAtOnce) {
     __syncthreads();
+    for (uint32_t i = threadIdx.x / kSumsAtOnce; i < kGroupsAtOnce; i += kSumThreads / kSumsAtOnce) {
+      float values[kTogether];
 #pragma unroll
-    for (uint32_t i = 0; i < kRunsAtOnce; i += kThreads / kSums) {
-      const uint32_t run = first + i + threadIdx.x / kSums;
-      tile[i * kSums + threadIdx.x] =
-          run < runs && channel < channels ? from[size_t{run} * 2 * channels] : 0.0f;
+      for (uint32_t k = 0; k < kTogether; ++k) {
+        const uint32_t run = (first + i) * kTogether + k;
+        values[k] = run < runs && channel < channels ? from[size_t{run} * 2 * channels] : 0.0f;
+      }
+      float together = 0;
+#pragma unroll
+      for (uint32_t k = 0; k < kTogether; ++k) together = together + values[k];
+      tile[i * kSumsAtOnce + own] = together;
     }
     __syncthreads();
-    if (threadIdx.x >= kSums) continue;
+    if (threadIdx.x >= kSumsAtOnce) continue;
 #pragma unroll 16
-    for (uint32_t i = 0; i < kRunsAtOnce; ++i) sum = sum + tile[i * kSums + threadIdx.x];
+    for (uint32_t i = 0; i < kGroupsAtOnce; ++i) sum = sum + tile[i * kSumsAtOnce + threadIdx.x];
   }
-  float* sums = tile + kRunsAtOnce * kSums;
-  if (threadIdx.x < kSums) sums[threadIdx.x] = sum;
+  float* sums = tile + kGroupsAtOnce * kSumsAtOnce;
+  if (threadIdx.x < kSumsAtOnce) sums[threadIdx.x] = sum;
   __syncthreads();
   return {sums[own % kChannelsAtOnce], sums[own % kChannelsAtOnce + kChannelsAtOnce]};
 }
@@ -141,8 +156,8 @@ BITFED_FORMULA RunPlace run_place(const Cohort& cohort, const Norm& n, uint32_t 
   place.channel = id % (n.in.channels / 2) * 2;
   place.run = id / (n.in.channels / 2);
   place.rows = cohort.images[place.client] * n.in.pixels();
-  place.first = size_t{place.run} * kRun;
-  place.last = place.first + kRun < place.rows ? place.first + kRun : place.rows;
+  place.first = size_t{place.run} * kNormRun;
+  place.last = place.first + kNormRun < place.rows ? place.first + kNormRun : place.rows;
   place.inside = place.first < place.rows;
   return place;
 }
@@ -211,13 +226,14 @@ __global__ void __launch_bounds__(kThreads) norm_squares(Cohort cohort, Norm n) 
 }
 
 // Mean and variance of the batch, the running ones, and what a pool needs.
-__global__ void __launch_bounds__(kThreads) norm_statistics(Cohort cohort, Norm n, bool pooled) {
+__global__ void __launch_bounds__(kSumThreads) norm_statistics(Cohort cohort, Norm n, bool pooled) {
   const uint32_t client = blockIdx.y;
   const uint32_t c = blockIdx.x * kChannelsAtOnce + threadIdx.x;
   const size_t rows = cohort.images[client] * n.in.pixels();
   if (rows == 0) return;
   BITFED_SHARED(float, tile);
-  const float2 sums = add_both(partial_of(cohort, n, client), runs_of(rows), n.in.channels, tile);
+  const float2 sums =
+      add_both<kNormRunsTogether>(partial_of(cohort, n, client), runs_of(rows), n.in.channels, tile);
   if (threadIdx.x >= kChannelsAtOnce || c >= n.in.channels) return;
   const float count = static_cast<float>(rows);
   float mean = sums.x / count;
@@ -360,13 +376,14 @@ __global__ void __launch_bounds__(kThreads)
   along.store(to + n.in.channels);
 }
 
-__global__ void __launch_bounds__(kThreads) norm_backward_statistics(Cohort cohort, Norm n) {
+__global__ void __launch_bounds__(kSumThreads) norm_backward_statistics(Cohort cohort, Norm n) {
   const uint32_t client = blockIdx.y;
   const uint32_t c = blockIdx.x * kChannelsAtOnce + threadIdx.x;
   const size_t rows = cohort.images[client] * n.in.pixels();
   if (rows == 0) return;
   BITFED_SHARED(float, tile);
-  const float2 sums = add_both(partial_of(cohort, n, client), runs_of(rows), n.in.channels, tile);
+  const float2 sums =
+      add_both<kNormRunsTogether>(partial_of(cohort, n, client), runs_of(rows), n.in.channels, tile);
   if (threadIdx.x >= kChannelsAtOnce || c >= n.in.channels) return;
   const float count = static_cast<float>(rows);
   n.shift_gradient.at(client)[c] = sums.x;
@@ -495,7 +512,7 @@ __global__ void pool_image_sums(Cohort cohort, PooledNorm p, const float* gradie
   to[n.in.channels] = along;
 }
 
-__global__ void __launch_bounds__(kThreads) pool_statistics(Cohort cohort, PooledNorm p) {
+__global__ void __launch_bounds__(kSumThreads) pool_statistics(Cohort cohort, PooledNorm p) {
   const Norm& n = p.norm;
   const uint32_t client = blockIdx.y;
   const uint32_t c = blockIdx.x * kChannelsAtOnce + threadIdx.x;
@@ -503,7 +520,7 @@ __global__ void __launch_bounds__(kThreads) pool_statistics(Cohort cohort, Poole
   if (images == 0) return;
   BITFED_SHARED(float, tile);
   const float* partial = n.partial + client * size_t{cohort.batch} * 2 * n.in.channels;
-  const float2 sums = add_both(partial, images, n.in.channels, tile);
+  const float2 sums = add_both<1>(partial, images, n.in.channels, tile);
   if (threadIdx.x >= kChannelsAtOnce || c >= n.in.channels) return;
   const float sum = sums.x;
   const float along = sums.y;
@@ -591,7 +608,7 @@ void norm_forward(const Cohort& cohort, const Norm& n, const Stream& stream) {
          cohort, n, false);
   if (some_take_two_passes(n.in))
     launch(norm_squares, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n);
-  launch(norm_statistics, channel_blocks(cohort, n.in), kThreads, kTwoSumsBytes, stream, cohort, n, false);
+  launch(norm_statistics, channel_blocks(cohort, n.in), kSumThreads, kTwoSumsBytes, stream, cohort, n, false);
   launch(of_input(n, norm_apply<true>, norm_apply<false>), value_blocks(cohort, n.in.floats(), kBlockValues),
          kThreads, n.image_sums == nullptr ? 0 : 2 * kThreads * sizeof(double), stream, cohort, n);
 }
@@ -600,7 +617,8 @@ void norm_backward(const Cohort& cohort, const Norm& n, const float* gradient, f
                    uint32_t* largest, const Stream& stream) {
   launch(of_input(n, norm_backward_sums<true>, norm_backward_sums<false>), run_blocks(cohort, n.in), kThreads,
          0, stream, cohort, n, gradient);
-  launch(norm_backward_statistics, channel_blocks(cohort, n.in), kThreads, kTwoSumsBytes, stream, cohort, n);
+  launch(norm_backward_statistics, channel_blocks(cohort, n.in), kSumThreads, kTwoSumsBytes, stream, cohort,
+         n);
   launch(of_input(n, norm_backward_apply<true>, norm_backward_apply<false>),
          value_blocks(cohort, n.in.floats(), kBlockValues), kThreads, kThreads * sizeof(unsigned), stream,
          cohort, n, gradient, x_gradient, largest);
@@ -608,8 +626,8 @@ void norm_backward(const Cohort& cohort, const Norm& n, const float* gradient, f
 
 void pooled_norm_forward(const Cohort& cohort, const PooledNorm& p, const Stream& stream) {
   launch(norm_sums<false>, run_blocks(cohort, p.norm.in), kThreads, 0, stream, cohort, p.norm, true);
-  launch(norm_statistics, channel_blocks(cohort, p.norm.in), kThreads, kTwoSumsBytes, stream, cohort, p.norm,
-         true);
+  launch(norm_statistics, channel_blocks(cohort, p.norm.in), kSumThreads, kTwoSumsBytes, stream, cohort,
+         p.norm, true);
   launch(pool_apply, value_blocks(cohort, p.out().floats(), kThreads), kThreads, 0, stream, cohort, p);
 }
 
@@ -617,7 +635,7 @@ void pooled_norm_backward(const Cohort& cohort, const PooledNorm& p, const float
                           const Stream& stream) {
   launch(pool_image_sums, value_blocks(cohort, p.norm.in.channels, kThreads), kThreads, 0, stream, cohort, p,
          gradient);
-  launch(pool_statistics, channel_blocks(cohort, p.norm.in), kThreads, kTwoSumsBytes, stream, cohort, p);
+  launch(pool_statistics, channel_blocks(cohort, p.norm.in), kSumThreads, kTwoSumsBytes, stream, cohort, p);
   if (x_gradient == nullptr) return;
   launch(pool_backward_apply, value_blocks(cohort, p.norm.in.floats(), kThreads), kThreads, 0, stream, cohort,
          p, gradient, x_gradient);

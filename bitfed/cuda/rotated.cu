@@ -1,5 +1,5 @@
-// Rotated binary weights, see RotatedWeights: all layers of all clients in one launch. A block has a filter
-// at a time, from the weights to their signs, and from the signs' gradients to the weights'.
+// Rotated binary weights, see RotatedWeights: several layers of all clients in one launch. Sums over a filter
+// are a warp's; a block rotates a filter at a time.
 
 #include "bitfed/cuda/filters.h"
 
@@ -184,39 +184,32 @@ BITFED_FORMULA void put_sign(const Rotated& r, uint32_t client, uint32_t f, uint
   }
 }
 
-// The largest magnitude of a filter, of all threads, to r.largest_of_filters.
-BITFED_FORMULA void put_largest(const Rotated& r, size_t filter, unsigned found, double* shared) {
-  found = combine_of_filter(found, reinterpret_cast<unsigned*>(shared),
-                            [](unsigned a, unsigned b) { return a > b ? a : b; });
-  if (threadIdx.x == 0) r.largest_of_filters[filter] = largest_found(found);
-}
-
 // And the signs, if there is no rotation.
 __global__ void __launch_bounds__(kFilterThreads) standardise_all(Cohort cohort, RotatedPlan plan) {
-  BITFED_SHARED(double, shared);
   const Rotated& r = plan.layers[blockIdx.y];
-  const uint32_t f = blockIdx.x;
+  const uint32_t f = filter_of_warp();
   const uint32_t client = blockIdx.z;
   if (f >= r.filters || cohort.images[client] == 0) return;
-  const FilterMatrix s = r.shape;
   const size_t filter = client * size_t{r.filters} + f;
   const size_t at = filter_at(r, client, f);
   const FusedFilter fused(r, client, f);
-  const Standardised by = standardise(s, r.inputs, shared, fused);
+  const Standardised by = standardise(r.shape, r.inputs, fused);
   const float beta = beta_of(r, client);
   unsigned found = 0;
-#pragma unroll 4
-  for (FilterPlace place(s); place.at < s.floats(); place.advance()) {
-    const float value = standardised(place.has_weight(), fused(place), by);
-    r.standard[at + place.at] = value;
-    found = larger_bits(found, value);
-    if (r.rotates || !place.has_weight()) continue;
-    const float anchor = r.beta ? r.anchor_standard[at + place.at] : 0.0f;
-    const Blend blend(all(value), all(value), all(anchor), 0.0f, beta);
-    put_sign(r, client, f, place.weight(), blend.blended.v >= 0);
-  }
-  put_largest(r, filter, found, shared);
-  if (threadIdx.x != 0) return;
+  for_pairs(r.shape, fused, [&](const FilterPair& pair, float2 own) {
+    const float2 two = standardised(pair, own, by);
+    pair.put_matrix(r.standard + at, two);
+    found = larger_bits(larger_bits(found, two.x), two.y);
+    if (r.rotates) return;
+    const float2 anchor = r.beta ? two_at(r.anchor_standard + at + pair.at) : float2{0, 0};
+    const Blend first(all(two.x), all(two.x), all(anchor.x), 0.0f, beta);
+    const Blend second(all(two.y), all(two.y), all(anchor.y), 0.0f, beta);
+    if (pair.first) put_sign(r, client, f, pair.weight, first.blended.v >= 0);
+    if (pair.second) put_sign(r, client, f, pair.weight + 1, second.blended.v >= 0);
+  });
+  found = largest_of_warp(found);
+  if (lane_of_warp() != 0) return;
+  r.largest_of_filters[filter] = largest_found(found);
   r.inverse[filter] = by.inverse;
   r.alphas[filter] = r.rotates ? absolute_sine(r.theta.at(client)[f]) : 0.0f;
 }
@@ -274,46 +267,46 @@ BITFED_FORMULA float sign_gradient_at(const Rotated& r, uint32_t client, uint32_
 
 // g, the gradient of what the signs are of, takes the place of the rotated filters, or of nothing.
 __global__ void __launch_bounds__(kFilterThreads) blend_backward(Cohort cohort, RotatedPlan plan) {
-  BITFED_SHARED(double, shared);
   const Rotated& r = plan.layers[blockIdx.y];
-  const uint32_t f = blockIdx.x;
+  const uint32_t f = filter_of_warp();
   const uint32_t client = blockIdx.z;
   if (f >= r.filters || cohort.images[client] == 0) return;
-  const FilterMatrix s = r.shape;
   const size_t filter = client * size_t{r.filters} + f;
   const size_t at = filter_at(r, client, f);
   const float alpha = r.alphas[filter];
   const float beta = beta_of(r, client);
   const Slope slope(r.surrogates[client]);
-  float* gradients = filter_tile(shared, 0);
-  float* to_rotated = filter_tile(shared, 1);
-  float* to_anchor = filter_tile(shared, 2);  // only if there is a beta
-  float of_alpha = 0;
-  float of_beta = 0;
   unsigned found = 0;
-  const auto make = [&](const FilterPlace& place, uint32_t i) {
-    const float weight = r.standard[at + place.at];
-    const float rotated = r.rotates ? r.rotated[at + place.at] : weight;
-    const float anchor = r.beta ? r.anchor_standard[at + place.at] : 0.0f;
-    const float of_sign = place.has_weight() ? sign_gradient_at(r, client, f, place.weight()) : 0.0f;
+  const auto g_of = [&](float weight, float rotated, float anchor, float of_sign, float* sums) {
     const Blend blend(all(weight), all(rotated), all(anchor), alpha, beta);
     const float g = of_sign * slope.at(blend.blended).v;
-    gradients[i] = g;
-    to_rotated[i] = blend.to_rotated.v;
-    if (r.beta) to_anchor[i] = blend.to_anchor.v;
-    r.rotated[at + place.at] = g;
+    sums[0] = __fmaf_rn(g, blend.to_rotated.v, sums[0]);
+    if (r.beta) sums[1] = __fmaf_rn(g, blend.to_anchor.v, sums[1]);
     found = larger_bits(found, alpha * g);
+    return g;
   };
-  for_chains(s, make, [&](uint32_t i) {
-    of_alpha = __fmaf_rn(gradients[i], to_rotated[i], of_alpha);
-    if (r.beta) of_beta = __fmaf_rn(gradients[i], to_anchor[i], of_beta);
-  });
-  of_alpha = sum_of_chains(of_alpha, reinterpret_cast<float*>(shared));
-  if (r.beta) of_beta = sum_of_chains(of_beta, reinterpret_cast<float*>(shared));
-  put_largest(r, filter, found, shared);
-  if (threadIdx.x != 0) return;
-  if (r.rotates) r.theta_gradient.at(client)[f] = of_alpha * slope_of_absolute_sine(r.theta.at(client)[f]);
-  r.pulls[filter * 2] = of_beta;
+  struct Values {
+    float2 weight, rotated, anchor, of_sign;
+  };
+  const auto load = [&](const FilterPair& pair) {
+    Values values;
+    values.weight = two_at(r.standard + at + pair.at);
+    values.rotated = r.rotates ? two_at(r.rotated + at + pair.at) : values.weight;
+    values.anchor = r.beta ? two_at(r.anchor_standard + at + pair.at) : float2{0, 0};
+    values.of_sign = {pair.first ? sign_gradient_at(r, client, f, pair.weight) : 0.0f,
+                      pair.second ? sign_gradient_at(r, client, f, pair.weight + 1) : 0.0f};
+    return values;
+  };
+  const auto add = [&](const FilterPair& pair, const Values& v, float* even, float* odd) {
+    pair.put_matrix(r.rotated + at, {g_of(v.weight.x, v.rotated.x, v.anchor.x, v.of_sign.x, even),
+                                     g_of(v.weight.y, v.rotated.y, v.anchor.y, v.of_sign.y, odd)});
+  };
+  const Sums<2> both = add_up_filter<2>(r.shape, load, add);
+  found = largest_of_warp(found);
+  if (lane_of_warp() != 0) return;
+  r.largest_of_filters[filter] = largest_found(found);
+  if (r.rotates) r.theta_gradient.at(client)[f] = both.of[0] * slope_of_absolute_sine(r.theta.at(client)[f]);
+  r.pulls[filter * 2] = both.of[1];
 }
 
 // The gradient of the standardised weights in the place of g.
@@ -347,61 +340,53 @@ __global__ void __launch_bounds__(kThreads, 3)
 }
 
 __global__ void __launch_bounds__(kFilterThreads) fuse_backward(Cohort cohort, RotatedPlan plan) {
-  BITFED_SHARED(double, shared);
   const Rotated& r = plan.layers[blockIdx.y];
-  const uint32_t f = blockIdx.x;
+  const uint32_t f = filter_of_warp();
   const uint32_t client = blockIdx.z;
   if (f >= r.filters || cohort.images[client] == 0) return;
-  const FilterMatrix s = r.shape;
   const size_t filter = client * size_t{r.filters} + f;
   const size_t at = filter_at(r, client, f);
   const float lambda = lambda_of(r, client);
   const float rest = 1 - 0.0f - beta_of(r, client);
-  const auto gradient_at = [&](uint32_t index) {
-    const float g = r.rotated[at + index];
-    return r.rotates ? g : rest * g + 0.0f * g;
+  struct Values {
+    float2 g, weight;
   };
-  float* first = filter_tile(shared, 0);
-  float* second = filter_tile(shared, 1);
-  float sum = 0;
-  float along = 0;
-  for_chains(
-      s,
-      [&](const FilterPlace& place, uint32_t i) {
-        first[i] = gradient_at(place.at);
-        second[i] = r.standard[at + place.at];
-      },
-      [&](uint32_t i) {
-        sum = sum + first[i];
-        along = __fmaf_rn(first[i], second[i], along);
-      });
-  sum = sum_of_chains(sum, reinterpret_cast<float*>(shared)) / static_cast<float>(r.inputs);
-  along = -sum_of_chains(along, reinterpret_cast<float*>(shared)) / static_cast<float>(r.inputs);
+  const auto load = [&](const FilterPair& pair) {
+    float2 g = two_at(r.rotated + at + pair.at);
+    if (!r.rotates) g = {rest * g.x + 0.0f * g.x, rest * g.y + 0.0f * g.y};
+    return Values{g, two_at(r.standard + at + pair.at)};
+  };
+  const auto add = [&](const FilterPair& /*pair*/, const Values& v, float* even, float* odd) {
+    even[0] = even[0] + v.g.x;
+    even[1] = __fmaf_rn(v.g.x, v.weight.x, even[1]);
+    odd[0] = odd[0] + v.g.y;
+    odd[1] = __fmaf_rn(v.g.y, v.weight.y, odd[1]);
+  };
+  const Sums<2> both = add_up_filter<2>(r.shape, load, add);
+  const float sum = both.of[0] / static_cast<float>(r.inputs);
+  const float along = -both.of[1] / static_cast<float>(r.inputs);
   const float inverse = r.inverse[filter];
   float* to = r.weights_gradient.at(client) + size_t{f} * r.weights_stride;
   const float* local = r.weights.at(client) + size_t{f} * r.weights_stride;
-  const auto fused_gradient = [&](const FilterPlace& place) {
-    const bool inside = place.has_weight();
-    const float fused = __fmaf_rn(along, r.standard[at + place.at], gradient_at(place.at) - sum) * inverse *
-                        (inside ? 1.0f : 0.0f);
-    if (inside) to[place.weight()] = lambda * fused;
+  const auto put_gradient = [&](const FilterPair& pair, const Values& v) {
+    const float2 fused = pair.masked({__fmaf_rn(along, v.weight.x, v.g.x - sum) * inverse,
+                                      __fmaf_rn(along, v.weight.y, v.g.y - sum) * inverse});
+    pair.put_weights(to, {lambda * fused.x, lambda * fused.y});
     return fused;
   };
   if (!r.lambda) {
-#pragma unroll 4
-    for (FilterPlace place(s); place.at < s.floats(); place.advance()) fused_gradient(place);
+    for_pairs(r.shape, load, put_gradient);
     return;
   }
-  float of_lambda = 0;
-  for_chains(
-      s,
-      [&](const FilterPlace& place, uint32_t i) {
-        first[i] = fused_gradient(place);
-        second[i] = (place.has_weight() ? local[place.weight()] : 0.0f) - r.anchor[at + place.at];
-      },
-      [&](uint32_t i) { of_lambda = __fmaf_rn(first[i], second[i], of_lambda); });
-  of_lambda = sum_of_chains(of_lambda, reinterpret_cast<float*>(shared));
-  if (threadIdx.x == 0) r.pulls[filter * 2 + 1] = of_lambda;
+  const auto add_pull = [&](const FilterPair& pair, const Values& v, float* even, float* odd) {
+    const float2 fused = put_gradient(pair, v);
+    const float2 own = pair.of_weights(local);
+    const float2 anchor = two_at(r.anchor + at + pair.at);
+    even[0] = __fmaf_rn(fused.x, own.x - anchor.x, even[0]);
+    odd[0] = __fmaf_rn(fused.y, own.y - anchor.y, odd[0]);
+  };
+  const Sums<1> pull = add_up_filter<1>(r.shape, load, add_pull);
+  if (lane_of_warp() == 0) r.pulls[filter * 2 + 1] = pull.of[0];
 }
 
 // The gradients of gamma and lambda, summed over the filters in their order.
@@ -423,19 +408,18 @@ __global__ void add_pulls(Cohort cohort, RotatedPlan plan) {
 
 // ------------------------------------------------------------------------------------------------ rounds
 __global__ void __launch_bounds__(kFilterThreads) set_anchor(RotatedPlan plan, uint64_t mask) {
-  BITFED_SHARED(double, shared);
   const Rotated& r = plan.layers[blockIdx.y];
-  const uint32_t f = blockIdx.x;
+  const uint32_t f = filter_of_warp();
   const uint32_t client = blockIdx.z;
   if (f >= r.filters || !is_masked(mask, client)) return;
-  FusedFilter at(r, client, f);
-  at.fuses = false;
-  const Standardised by = standardise(r.shape, r.inputs, shared, at);
-  const size_t first = filter_at(r, client, f);
-  for (FilterPlace place(r.shape); place.at < r.shape.floats(); place.advance()) {
-    r.anchor[first + place.at] = at(place);
-    r.anchor_standard[first + place.at] = standardised(place.has_weight(), at(place), by);
-  }
+  FusedFilter own(r, client, f);
+  own.fuses = false;
+  const Standardised by = standardise(r.shape, r.inputs, own);
+  const size_t at = filter_at(r, client, f);
+  for_pairs(r.shape, own, [&](const FilterPair& pair, float2 two) {
+    pair.put_matrix(r.anchor + at, two);
+    pair.put_matrix(r.anchor_standard + at, standardised(pair, two, by));
+  });
 }
 
 __global__ void fuse(RotatedPlan plan, uint64_t mask) {
@@ -452,7 +436,7 @@ __global__ void fuse(RotatedPlan plan, uint64_t mask) {
 }
 
 Blocks filter_blocks(const Cohort& cohort, const RotatedPlan& plan) {
-  return {plan.max_filters, plan.count, cohort.clients};
+  return {warp_blocks(plan.max_filters), plan.count, cohort.clients};
 }
 
 // Filters of a block, one after the other: with many, rotations are loaded more seldom.
@@ -476,14 +460,13 @@ size_t rotated_rotation_bytes(const Rotated& r) {
   return 2 * rotation_bytes(r.shape);
 }
 
-RotatedPlan plan_rotated(const std::vector<Rotated>& layers) {
+RotatedPlan plan_rotated(std::span<const Rotated> layers) {
   RotatedPlan plan;
   plan.count = static_cast<uint32_t>(layers.size());
   for (const Rotated& r : layers) {
     plan.max_filters = std::max(plan.max_filters, r.filters);
     plan.pulls = plan.pulls || r.lambda || r.beta;
     plan.rotates = plan.rotates || r.rotates;
-    plan.beta = plan.beta || r.beta;
     if (r.rotates && r.scratch == nullptr) plan.shared = std::max(plan.shared, filter_memory(r.shape));
   }
   plan.shared += kChainBytes;
@@ -491,11 +474,11 @@ RotatedPlan plan_rotated(const std::vector<Rotated>& layers) {
 }
 
 void rotated_set_anchor(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream) {
-  launch(set_anchor, filter_blocks(cohort, plan), kFilterThreads, filter_bytes(1), stream, plan, mask);
+  launch(set_anchor, filter_blocks(cohort, plan), kFilterThreads, 0, stream, plan, mask);
 }
 
 void rotated_fuse(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream) {
-  launch(fuse, filter_blocks(cohort, plan), kFilterThreads, 0, stream, plan, mask);
+  launch(fuse, Blocks{plan.max_filters, plan.count, cohort.clients}, kFilterThreads, 0, stream, plan, mask);
 }
 
 void take_rotations(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask, const Stream& stream) {
@@ -504,19 +487,18 @@ void take_rotations(const Cohort& cohort, const RotatedPlan& plan, uint64_t mask
 }
 
 void rotated_forward(const Cohort& cohort, const RotatedPlan& plan, const Stream& stream) {
-  launch(standardise_all, filter_blocks(cohort, plan), kFilterThreads, filter_bytes(1), stream, cohort, plan);
+  launch(standardise_all, filter_blocks(cohort, plan), kFilterThreads, 0, stream, cohort, plan);
   if (plan.rotates)
     launch(take_signs, group_blocks(cohort, plan), kThreads, plan.shared, stream, cohort, plan,
            filters_together(cohort));
 }
 
 void rotated_backward(const Cohort& cohort, const RotatedPlan& plan, const Stream& stream) {
-  launch(blend_backward, filter_blocks(cohort, plan), kFilterThreads, filter_bytes(plan.beta ? 3 : 2), stream,
-         cohort, plan);
+  launch(blend_backward, filter_blocks(cohort, plan), kFilterThreads, 0, stream, cohort, plan);
   if (plan.rotates)
     launch(rotate_backward, group_blocks(cohort, plan), kThreads, plan.shared, stream, cohort, plan,
            filters_together(cohort));
-  launch(fuse_backward, filter_blocks(cohort, plan), kFilterThreads, filter_bytes(2), stream, cohort, plan);
+  launch(fuse_backward, filter_blocks(cohort, plan), kFilterThreads, 0, stream, cohort, plan);
   if (plan.pulls) launch(add_pulls, Blocks{plan.count}, 64, 0, stream, cohort, plan);
 }
 

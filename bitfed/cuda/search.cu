@@ -15,7 +15,6 @@ constexpr uint32_t kMaxIterations = 60;
 constexpr double kOrthogonal = 1e-5;
 constexpr size_t kRunShorts = 12000;
 constexpr size_t kChainBytes = kPolarThreads * sizeof(double);  // for sums of threads
-constexpr uint32_t kMomentRun = 256;
 
 BITFED_FORMULA float halfway_factor(const Search& s, uint32_t client) {
   const float longest = __uint_as_float(s.longest[2 * client]);
@@ -39,16 +38,15 @@ BITFED_FORMULA size_t index_of(const Search& s, uint32_t client, uint32_t f) {
 }
 
 __global__ void __launch_bounds__(kFilterThreads) standardise_filters(SearchPlan plan, uint64_t mask) {
-  BITFED_SHARED(double, shared);
   const Rotated& r = plan.searches[blockIdx.y].layer;
-  const uint32_t f = blockIdx.x;
+  const uint32_t f = filter_of_warp();
   const uint32_t client = blockIdx.z;
   if (!is_masked(mask, client) || f >= r.filters) return;
   const FusedFilter at(r, client, f);
-  const Standardised by = standardise(r.shape, r.inputs, shared, at);
+  const Standardised by = standardise(r.shape, r.inputs, at);
   float* to = r.standard + filter_at(r, client, f);  // free until the next step
-  for (FilterPlace place(r.shape); place.at < r.shape.floats(); place.advance())
-    to[place.at] = standardised(place.has_weight(), at(place), by);
+  for_pairs(r.shape, at,
+            [&](const FilterPair& pair, float2 two) { pair.put_matrix(to, standardised(pair, two, by)); });
 }
 
 // Takes the standardised filters as integers; a block per filter.
@@ -99,16 +97,23 @@ __global__ void __launch_bounds__(kThreads) take_filters(SearchPlan plan, uint64
       const float pivot = filter[c];
       float sum = 0;
       float square = 0;
-      for (uint32_t from = 0; from < shape.rows; from += kMomentRun) {
-        float sum_part = 0;
-        float square_part = 0;
-        for (uint32_t row = from; row < from + kMomentRun && row < shape.rows; ++row) {
-          const float difference = filter[size_t{row} * shape.stride + c] - pivot;
-          sum_part = sum_part + difference;
-          square_part = __fmaf_rn(difference, difference, square_part);
+      for (uint32_t from = 0; from < shape.rows; from += kNormRun * kNormRunsTogether) {
+        float sum_together = 0;
+        float square_together = 0;
+        for (uint32_t run = from; run < from + kNormRun * kNormRunsTogether && run < shape.rows;
+             run += kNormRun) {
+          float sum_part = 0;
+          float square_part = 0;
+          for (uint32_t row = run; row < run + kNormRun && row < shape.rows; ++row) {
+            const float difference = filter[size_t{row} * shape.stride + c] - pivot;
+            sum_part = sum_part + difference;
+            square_part = __fmaf_rn(difference, difference, square_part);
+          }
+          sum_together = sum_together + sum_part;
+          square_together = square_together + square_part;
         }
-        sum = sum + sum_part;
-        square = square + square_part;
+        sum = sum + sum_together;
+        square = square + square_together;
       }
       const float count = static_cast<float>(shape.rows);
       const float away = sum / count;
@@ -524,8 +529,8 @@ void search_rotations(const Cohort& cohort, const SearchPlan& plan, const Rotate
     take_rotations(cohort, rotated, mask, stream);
   };
   launch(clear_longest, Blocks{plan.count}, 128, 0, stream, plan, mask);
-  launch(standardise_filters, Blocks{plan.max_filters, plan.count, cohort.clients}, kFilterThreads,
-         filter_bytes(1), stream, plan, mask);
+  launch(standardise_filters, Blocks{warp_blocks(plan.max_filters), plan.count, cohort.clients},
+         kFilterThreads, 0, stream, plan, mask);
   launch(take_filters, Blocks{plan.max_filters, plan.count, cohort.clients}, kThreads, plan.filter_shared,
          stream, plan, mask);
   take_rotations(cohort, rotated, mask, stream);

@@ -32,15 +32,13 @@ __global__ void largest_of_all(Cohort cohort, Extent extent, const float* x, uin
 
 // The largest factor with which gradients fit 16 bits and their sums 32. 0 where all gradients are 0, not a
 // number where one is not finite: then there are no products, and all results become that.
-__global__ void fixed_point(Cohort cohort, SignConvolution c) {
-  const uint32_t client = threadIdx.x;
-  if (client >= cohort.clients) return;
+BITFED_FORMULA float fixed_point(const Cohort& cohort, const SignConvolution& c, uint32_t client) {
   const float largest = largest_found(c.largest[client]);
   const size_t of_pixels = cohort.images[client] * c.out.pixels();
   const size_t of_taps = size_t{c.kernel.taps()} * c.out.channels;
   const size_t depth = of_pixels > of_taps ? of_pixels : of_taps;
   const size_t max = size_t{INT32_MAX} / depth < INT16_MAX ? size_t{INT32_MAX} / depth : size_t{INT16_MAX};
-  c.factor[client] = largest > 0 ? static_cast<float>(max) / largest : largest;
+  return largest > 0 ? static_cast<float>(max) / largest : largest;
 }
 
 // Four words of four bytes each, transposed: byte j of word i becomes byte i of word j.
@@ -83,13 +81,14 @@ BITFED_FORMULA uint32_t part_bytes(uint32_t images, uint32_t width, uint32_t fir
   return used < first ? 0 : used - first;
 }
 
-// Gradients in fixed point: as lines, and, with `pixels`, in the order of pixels, too.
+// Gradients in fixed point: as lines, and, with `pixels`, in the order of pixels, too. And their factor.
 __global__ void __launch_bounds__(kThreads)
     quantise(Cohort cohort, SignConvolution c, const float* gradient, bool pixels) {
   BITFED_SHARED(int8_t, high);
   int8_t* low = high + kGradientChannels * kPartStep;
   const uint32_t client = blockIdx.z;
-  const float factor = c.factor[client];
+  const float factor = fixed_point(cohort, c, client);
+  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) c.factor[client] = factor;
   const uint32_t parts = (c.line(cohort) + kLinePart - 1) / kLinePart;
   const uint32_t first = blockIdx.x % parts * kLinePart;
   const uint32_t first_channel = blockIdx.x / parts * kGradientChannels;
@@ -283,6 +282,14 @@ __global__ void __launch_bounds__(kThreads, 2)
   }
 }
 
+size_t line_parts(const Cohort& cohort, const SignConvolution& c) {
+  return (c.line(cohort) + kLinePart - 1) / kLinePart;
+}
+
+size_t groups_of(uint32_t count, unsigned size) {
+  return (count + size - 1) / size;
+}
+
 }  // namespace
 
 void sign_convolution_largest(const Cohort& cohort, const SignConvolution& c, const float* gradient,
@@ -292,19 +299,21 @@ void sign_convolution_largest(const Cohort& cohort, const SignConvolution& c, co
          gradient, c.largest);
 }
 
-void sign_convolution_backward(const Cohort& cohort, const SignConvolution& c, const float* gradient,
-                               bool adds, float* x_gradient, const Stream& stream) {
-  launch(fixed_point, Blocks{}, 64, 0, stream, cohort, c);
-  const size_t parts = (c.line(cohort) + kLinePart - 1) / kLinePart;
-  const auto groups = [](uint32_t channels, unsigned size) { return size_t{(channels + size - 1) / size}; };
-  launch(quantise, Blocks{parts * groups(c.out.channels, kGradientChannels), c.out.height, cohort.clients},
-         kThreads, 2 * kGradientChannels * kPartStep, stream, cohort, c, gradient, x_gradient != nullptr);
+void sign_convolution_quantise(const Cohort& cohort, const SignConvolution& c, const float* gradient,
+                               bool for_input, const Stream& stream) {
+  launch(quantise,
+         Blocks{line_parts(cohort, c) * groups_of(c.out.channels, kGradientChannels), c.out.height,
+                cohort.clients},
+         kThreads, 2 * kGradientChannels * kPartStep, stream, cohort, c, gradient, for_input);
+}
+
+void sign_convolution_weights(const Cohort& cohort, const SignConvolution& c, const Stream& stream) {
   launch(write_sign_lines,
-         Blocks{parts * groups(c.in.channels, kSignChannels), c.in.height,
+         Blocks{line_parts(cohort, c) * groups_of(c.in.channels, kSignChannels), c.in.height,
                 size_t{cohort.clients} * c.kernel.side},
          kThreads, kSignChannels * kPartStep, stream, cohort, c);
   const uint32_t inputs = c.kernel.taps() * c.in.channels;
-  const size_t tiles = groups(c.out.channels, kGroupRows) * groups(inputs, kColumns);
+  const size_t tiles = groups_of(c.out.channels, kGroupRows) * groups_of(inputs, kColumns);
   const size_t deep = (size_t{c.line(cohort)} * c.out.height + kDepth - 1) / kDepth;
   // Enough blocks for the whole device, each with work for a while.
   size_t shares = 1024 / (tiles * cohort.clients) + 1;
@@ -312,7 +321,6 @@ void sign_convolution_backward(const Cohort& cohort, const SignConvolution& c, c
   if (shares > 1) stream.clear(c.sums, size_t{cohort.clients} * c.out.channels * inputs * sizeof(int32_t));
   launch(multiply_weights, Blocks{tiles, shares, cohort.clients}, kThreads, tiles_bytes<kColumns>(), stream,
          cohort, c, static_cast<uint32_t>(shares));
-  if (x_gradient != nullptr) sign_convolution_input(cohort, c, adds, x_gradient, stream);
 }
 
 }  // namespace bitfed::cuda

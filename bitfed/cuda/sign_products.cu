@@ -309,12 +309,15 @@ void sign_convolution_forward(const Cohort& cohort, const SignConvolution& c, co
   launch_pixels(cohort, p, stream);
 }
 
-void sign_convolution_input(const Cohort& cohort, const SignConvolution& c, bool adds, float* x_gradient,
-                            const Stream& stream) {
+void sign_convolution_transpose(const Cohort& cohort, const SignConvolution& c, const Stream& stream) {
   launch(
       transpose_weights,
       Blocks{(c.out.channels + 31) / 32, (c.in.channels + 31) / 32, size_t{cohort.clients} * c.kernel.taps()},
       256, 32 * 33, stream, c, tap_order(c.kernel));
+}
+
+void sign_convolution_input(const Cohort& cohort, const SignConvolution& c, bool adds, float* x_gradient,
+                            const Stream& stream) {
   multiply_phases(cohort, c, adds, x_gradient, stream);
 }
 

@@ -1,6 +1,6 @@
 // Signs about a mean, see SignActivation. A block has an image, or, about the mean of a batch, all images of
-// a client. The CPU's order of sums is sixteen chains: sixteen threads add what all threads of the block load
-// for them.
+// a client. Sums have the order of kSummedTogether; the mean's is sixteen chains, which sixteen threads add
+// where a sum in another order leaves two floats.
 
 #include "bitfed/cuda/kernels.h"
 #include "bitfed/cuda/lanes.h"
@@ -8,123 +8,138 @@
 namespace bitfed::cuda {
 namespace {
 
-constexpr unsigned kThreads = 128;
-constexpr unsigned kTile = 2048;                 // floats that are staged at a time
-constexpr unsigned kOwn = kTile / kThreads / 4;  // float4 of a thread
-constexpr float kTiny = 1e-6f;                   // as in SignActivation
+constexpr unsigned kThreads = 256;
+constexpr unsigned kWarps = kThreads / kWarp;
+constexpr unsigned kPartsAtOnce = 4 * kWarps;  // of kSummedTogether values
+constexpr unsigned kTile = 2048;               // floats that are staged at a time
+constexpr float kTiny = 1e-6f;                 // as in SignActivation
 constexpr float kMomentum = 0.1f;
-constexpr size_t kSharedBytes = 2 * kTile * sizeof(float) + 32 * sizeof(double);
+constexpr size_t kSharedBytes = kTile * sizeof(float) + 2 * kThreads * sizeof(double);
 
-// Values of one array on their way into shared memory.
-struct Staged {
-  float4 values[kOwn];
-
-  BITFED_FORMULA void load(const float* x, size_t first, size_t count) {
+// Sums over an image by all threads of the block, see add_up(). `shared` has room for kPartsAtOnce * kSums.
+template <unsigned kSums, typename Load, typename Add>
+BITFED_FORMULA Sums<kSums> add_up_image(size_t count, float* shared, Load load, Add add) {
+  Sums<kSums> sums;
+  const size_t parts = (count + kSummedTogether - 1) / kSummedTogether;
+  for (size_t begin = 0; begin < parts; begin += kPartsAtOnce) {
+    const auto here = static_cast<unsigned>(parts - begin < kPartsAtOnce ? parts - begin : kPartsAtOnce);
+    __syncthreads();
+    // As many turns for every warp: those without a part add up nothing.
+    for (unsigned turn = 0; turn < (here + kWarps - 1) / kWarps; ++turn) {
+      const unsigned part = turn * kWarps + threadIdx.x / kWarp;
+      const size_t first = (begin + part) * kSummedTogether;
+      const size_t last = first + kSummedTogether < count ? first + kSummedTogether : count;
+      const Sums<kSums> own = add_together<kSums>(first, part < here ? last : first, load, add);
+      if (part >= here || lane_of_warp() != 0) continue;
 #pragma unroll
-    for (unsigned i = 0; i < kOwn; ++i) {
-      const size_t at = first + 4 * (threadIdx.x + i * kThreads);
-      values[i] = at < count ? *reinterpret_cast<const float4*>(x + at) : float4{0, 0, 0, 0};
+      for (unsigned s = 0; s < kSums; ++s) shared[part * kSums + s] = own.of[s];
+    }
+    __syncthreads();
+    for (unsigned part = 0; part < here; ++part) {
+#pragma unroll
+      for (unsigned s = 0; s < kSums; ++s) sums.of[s] = sums.of[s] + shared[part * kSums + s];
     }
   }
-  BITFED_FORMULA void store(float* tile) const {
-#pragma unroll
-    for (unsigned i = 0; i < kOwn; ++i)
-      *reinterpret_cast<float4*>(tile + 4 * (threadIdx.x + i * kThreads)) = values[i];
-  }
-};
+  return sums;
+}
 
-// take(place in the tile) for every value of the thread's chain, in sequence, by the first sixteen threads.
-// With y, both arrays are staged, y's kTile behind x's. see(index, four values of x) by all threads.
-template <typename Take, typename See>
-BITFED_FORMULA void for_chain(const float* x, const float* y, size_t count, float* tile, Take take, See see) {
-  Staged of_x;
-  Staged of_y;
-  of_x.load(x, 0, count);
-  if (y != nullptr) of_y.load(y, 0, count);
+// The CPU's sum of doubles: value i in chain i % 16, the chains by halves.
+BITFED_FORMULA double sum_in_sequence(const float* x, size_t count, float* tile, double* shared) {
+  double sum = 0;
   for (size_t first = 0; first < count; first += kTile) {
     __syncthreads();
-    of_x.store(tile);
-    if (y != nullptr) of_y.store(tile + kTile);
-#pragma unroll
-    for (unsigned i = 0; i < kOwn; ++i) {
-      const size_t at = first + 4 * (threadIdx.x + i * kThreads);
-      if (at < count) see(at, of_x.values[i]);
+    for (unsigned i = threadIdx.x; i < kTile; i += kThreads) tile[i] = first + i < count ? x[first + i] : 0;
+    __syncthreads();
+    if (threadIdx.x >= 16) continue;
+#pragma unroll 16
+    for (unsigned i = threadIdx.x; i < kTile; i += 16) sum = sum + static_cast<double>(tile[i]);
+  }
+  return sum_of_chains(sum, shared);
+}
+
+// The sums of x and of its magnitudes in any order, by all threads.
+struct AnyOrder {
+  double sum = 0;
+  double magnitudes = 0;
+
+  BITFED_FORMULA AnyOrder(const float* x, size_t count, double* shared) {
+#pragma unroll 4
+    for (size_t at = 4 * threadIdx.x; at < count; at += 4 * kThreads) {
+      const float4 four = *reinterpret_cast<const float4*>(x + at);
+      sum = sum + (static_cast<double>(four.x) + static_cast<double>(four.y)) +
+            (static_cast<double>(four.z) + static_cast<double>(four.w));
+      magnitudes = magnitudes + (fabs(static_cast<double>(four.x)) + fabs(static_cast<double>(four.y))) +
+                   (fabs(static_cast<double>(four.z)) + fabs(static_cast<double>(four.w)));
+    }
+    sum = sum_of_warp(sum);
+    magnitudes = sum_of_warp(magnitudes);
+    __syncthreads();
+    if (lane_of_warp() == 0) {
+      shared[threadIdx.x / kWarp] = sum;
+      shared[kWarps + threadIdx.x / kWarp] = magnitudes;
     }
     __syncthreads();
-    if (first + kTile < count) {
-      of_x.load(x, first + kTile, count);
-      if (y != nullptr) of_y.load(y, first + kTile, count);
+    sum = magnitudes = 0;
+    for (unsigned warp = 0; warp < kWarps; ++warp) {
+      sum = sum + shared[warp];
+      magnitudes = magnitudes + shared[kWarps + warp];
     }
-    if (threadIdx.x >= 16) continue;
-    const unsigned values = static_cast<unsigned>(count - first < kTile ? count - first : kTile);
-#pragma unroll 16
-    for (unsigned i = threadIdx.x; i < values; i += 16) take(i);
   }
-  __syncthreads();
-}
-
-BITFED_FORMULA void see_nothing(size_t /*at*/, float4 /*four*/) {}
+  AnyOrder() = default;
+};
 
 // Of an image, whose signs are written on the way.
-BITFED_FORMULA float deviation_of(const float* x, size_t count, float mean, float* tile, float* shared,
-                                  int8_t* signs) {
-  float sum = 0;
-  const auto sign = [&](float value, unsigned place) {
-    return (value >= mean ? 0x01u : 0xffu) << (8 * place);
+BITFED_FORMULA float deviation_of(const float* x, size_t count, float mean, float* shared, int8_t* signs) {
+  const auto sign = [&](float value) { return value >= mean ? 0x01u : 0xffu; };
+  const auto add = [&](size_t i, float2 two, float* even, float* odd) {
+    const float first = (two.x - mean) * 1.0f;
+    const float second = (two.y - mean) * 1.0f;
+    even[0] = __fmaf_rn(first, first, even[0]);
+    odd[0] = __fmaf_rn(second, second, odd[0]);
+    *reinterpret_cast<uint16_t*>(signs + i) = static_cast<uint16_t>(sign(two.x) | sign(two.y) << 8);
   };
-  for_chain(
-      x, nullptr, count, tile,
-      [&](unsigned i) {
-        const float difference = (tile[i] - mean) * 1.0f;
-        sum = __fmaf_rn(difference, difference, sum);
-      },
-      [&](size_t at, float4 four) {
-        *reinterpret_cast<unsigned*>(signs + at) =
-            sign(four.x, 0) | sign(four.y, 1) | sign(four.z, 2) | sign(four.w, 3);
-      });
-  return sqrtf(sum_of_chains(sum, shared) / static_cast<float>(count));
+  const Sums<1> squares = add_up_image<1>(
+      count, shared, [&](size_t i) { return two_at(x + i); }, add);
+  return sqrtf(squares.of[0] / static_cast<float>(count));
 }
 
-__global__ void __launch_bounds__(kThreads) signs_of(Cohort cohort, Signs s) {
+// A round of ten clients with batches of 64 has five blocks a processor: all of them must fit at once.
+__global__ void __launch_bounds__(kThreads, 5) signs_of(Cohort cohort, Signs s) {
   const uint32_t client = last_block_first_y();
   const uint32_t image = last_block_first_x();
   const uint32_t images = s.running ? cohort.images[client] : 1;
   if (image >= cohort.images[client]) return;
   BITFED_SHARED(double, doubles);
   auto* floats = reinterpret_cast<float*>(doubles);
-  float* tile = floats + 64;
   const size_t floats_of_image = s.in.floats();
   const size_t base = (client * size_t{cohort.batch} + image) * floats_of_image;
   const size_t count = images * floats_of_image;
   const float* x = s.x + base;
   float* to = s.means + (client * size_t{cohort.batch} + image) * 4;
-  float mean = 0;
-  bool settled = false;
+  AnyOrder of;
   if (s.sums != nullptr) {
     const size_t blocks = floats_of_image / kBlockValues;
     const double* own = s.sums + 2 * blocks * (client * size_t{cohort.batch} + image);
-    double sum = 0;
-    double magnitudes = 0;
     for (size_t i = 0; i < blocks; ++i) {
-      sum = sum + own[2 * i];
-      magnitudes = magnitudes + own[2 * i + 1];
+      of.sum = of.sum + own[2 * i];
+      of.magnitudes = of.magnitudes + own[2 * i + 1];
     }
-    settled = settle_mean(sum, magnitudes, count, count, &mean);
+  } else {
+    of = AnyOrder(x, count, doubles);
   }
-  if (!settled) {
-    double sum = 0;
-    for_chain(
-        x, nullptr, count, tile, [&](unsigned i) { sum = sum + static_cast<double>(tile[i]); }, see_nothing);
-    mean = static_cast<float>(sum_of_chains(sum, doubles) / static_cast<double>(count));
+  float mean;
+  if (!settle_mean(of.sum, of.magnitudes, count, count, &mean)) {
+    const double sum = sum_in_sequence(x, count, floats + 4 * kThreads, doubles);
+    mean = static_cast<float>(sum / static_cast<double>(count));
   }
   float deviation = 0;
   if (!s.running) {
-    deviation = deviation_of(x, count, mean, tile, floats, s.signs + base);
+    deviation = deviation_of(x, count, mean, floats, s.signs + base);
   } else {
     double squares = 0;
     for (uint32_t i = 0; i < images; ++i) {
       const size_t first = i * floats_of_image;
-      const double own = deviation_of(x + first, floats_of_image, mean, tile, floats, s.signs + base + first);
+      const double own = deviation_of(x + first, floats_of_image, mean, floats, s.signs + base + first);
       squares = squares + own * own;
     }
     deviation = static_cast<float>(sqrt(squares / static_cast<double>(images)));
@@ -146,7 +161,6 @@ __global__ void __launch_bounds__(kThreads)
   const uint32_t images = s.running ? cohort.images[client] : 1;
   if (image >= cohort.images[client]) return;
   BITFED_SHARED(float, floats);
-  float* tile = floats + 64;
   const size_t base = (client * size_t{cohort.batch} + image) * s.in.floats();
   const size_t count = images * s.in.floats();
   const float* x = s.x + base;
@@ -155,19 +169,23 @@ __global__ void __launch_bounds__(kThreads)
   const float mean = means[0];
   const float inverse = means[1];
   const Slope slope(Surrogate{1, 1});
-  float sum = 0;
-  float along = 0;
-  for_chain(
-      x, gradient, count, tile,
-      [&](unsigned i) {
-        const float normal = (tile[i] - mean) * inverse;
-        const float passed = tile[kTile + i] * slope.at(all(normal)).v;
-        sum = sum + passed;
-        along = __fmaf_rn(passed, normal, along);
-      },
-      see_nothing);
-  const float mean_sum = sum_of_chains(sum, floats) / static_cast<float>(count);
-  const float mean_along = -sum_of_chains(along, floats) / static_cast<float>(count);
+  struct Values {
+    float2 x, gradient;
+  };
+  const auto load = [&](size_t i) { return Values{two_at(x + i), two_at(gradient + i)}; };
+  const auto add_both = [&](size_t /*i*/, const Values& v, float* even, float* odd) {
+    const auto add = [&](float one, float of_one, float* sums) {
+      const float normal = (one - mean) * inverse;
+      const float passed = of_one * slope.at(all(normal)).v;
+      sums[0] = sums[0] + passed;
+      sums[1] = __fmaf_rn(passed, normal, sums[1]);
+    };
+    add(v.x.x, v.gradient.x, even);
+    add(v.x.y, v.gradient.y, odd);
+  };
+  const Sums<2> both = add_up_image<2>(count, floats, load, add_both);
+  const float mean_sum = both.of[0] / static_cast<float>(count);
+  const float mean_along = -both.of[1] / static_cast<float>(count);
   const auto back = [&](float value, float own) {
     const float normal = (value - mean) * inverse;
     const float passed = own * slope.at(all(normal)).v;

@@ -226,6 +226,43 @@ TEST_P(NetworkMethodTest, SavedAndRestored) {
   EXPECT_EQ(other->model()->state(), server->model()->state());
 }
 
+// Clients go on from the last round's parameters; the model is that of 3/4 of the first round's and 1/4 of
+// the second's.
+TEST_P(NetworkMethodTest, AMovingAverageOverTheRounds) {
+  const auto fed = method("[federation]\nema = 0.75\n");
+  const auto plain = method();
+  const auto server = fed->make_server();
+  const auto last = plain->make_server();
+  std::vector<State> rounds;  // without the average
+  for (uint32_t round = 1; round <= 2; ++round) {
+    const State upload = trained(*fed, server->broadcast(round), some_images(9), round);
+    for (ServerHalf* half : {server.get(), last.get()}) {
+      half->accept(0, upload);
+      half->finish_round(round);
+    }
+    rounds.push_back(last->save());
+    EXPECT_EQ(server->broadcast(round + 1), last->broadcast(round + 1));
+  }
+  State mean;
+  for (const Tensor& tensor : rounds[0].tensors()) {
+    if (tensor.dtype != Dtype::kF32) {
+      mean.add(tensor);
+      continue;
+    }
+    std::vector<float> values = rounds[0].values<float>(tensor.name, tensor.shape);
+    const std::vector<float> second = rounds[1].values<float>(tensor.name, tensor.shape);
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(0.75 * values[i] + 0.25 * second[i]);
+    mean.add<float>(tensor.name, tensor.shape, values);
+  }
+  last->restore(mean);
+  EXPECT_EQ(server->model()->state(), last->model()->state());
+  const auto resumed = fed->make_server();
+  resumed->restore(decode(encode(server->save()), "saved"));
+  EXPECT_EQ(resumed->model()->state(), server->model()->state());
+  EXPECT_EQ(resumed->save(), server->save());
+}
+
 // In the last round two of five clients send their dense layer turned round and a thousand times as large,
 // claimed for a million samples. The mean is theirs; the median hardly notices.
 TEST_P(NetworkMethodTest, AHostileMinority) {

@@ -427,6 +427,53 @@ TEST(NeuralKernelsTest, MomentsOfColumnsFarFromZero) {
   }
 }
 
+// The order of kSummedTogether, in plain loops: 64 chains of 2,048 values, by halves, then in sequence.
+TEST(NeuralKernelsTest, TheOrderOfSumsOverAnImage) {
+  for (const size_t count : {16u, 48u, 64u, 80u, 2048u, 2064u, 4608u, 65536u}) {
+    const Matrix x = random_matrix(1, count, "x");
+    float sum = 0;
+    for (size_t first = 0; first < count; first += 2048) {
+      float chains[64] = {};
+      for (size_t i = first; i < std::min(first + 2048, count); ++i) {
+        const float away = x.row(0)[i] - 0.25f;
+        chains[i % 64] = std::fma(away, away, chains[i % 64]);
+      }
+      for (size_t half = 32; half > 0; half /= 2) {
+        for (size_t i = 0; i < half; ++i) chains[i] += chains[i + half];
+      }
+      sum += chains[0];
+    }
+    const float expected = std::sqrt(sum / static_cast<float>(count));
+    for (const NeuralKernels* table : supported_neural_kernels())
+      EXPECT_EQ(table->standard_deviation(x.row(0), count, nullptr, count, 0.25f), expected)
+          << table->name << ", " << count;
+  }
+}
+
+// The order of kNormRun: 64 rows, 16 of these, then the rest.
+TEST(NeuralKernelsTest, TheOrderOfBatchNormsSums) {
+  for (const size_t rows : {1u, 63u, 65u, 1024u, 1025u, 5000u}) {
+    const Matrix x = random_matrix(rows, 16, "x");
+    float sum = 0;
+    for (size_t first = 0; first < rows; first += 1024) {
+      float together = 0;
+      for (size_t run = first; run < std::min(first + 1024, rows); run += 64) {
+        float own = 0;
+        for (size_t r = run; r < std::min(run + 64, rows); ++r) own += x.row(r)[3] - x.row(0)[3];
+        together += own;
+      }
+      sum += together;
+    }
+    const float expected = x.row(0)[3] + sum / static_cast<float>(rows);
+    for (const NeuralKernels* table : supported_neural_kernels()) {
+      Floats mean(16);
+      Floats variance(16);
+      table->moments(x.values.data(), rows, 16, mean.data(), variance.data());
+      EXPECT_EQ(mean[3], expected) << table->name << ", " << rows;
+    }
+  }
+}
+
 TEST(NeuralKernelsTest, QuantisedToTheNearestEven) {
   Floats x(16);
   const float values[] = {0.5f, 1.5f, -0.5f, -1.5f, 2.25f, -2.75f, 16383.5f, -16383.6f};

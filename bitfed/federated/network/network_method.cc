@@ -30,6 +30,7 @@ struct Recipe {
   Combining combining;
   uint32_t rounds = kDefaultRounds;
   uint64_t seed = 0;
+  double ema = 0;       // the part of the earlier rounds in the model; 0: the last round's alone
   bool summed = false;  // updates are summed before the server half sees them
 };
 
@@ -59,6 +60,8 @@ Recipe read_recipe(const MethodContext& context, const NetworkTraining& training
   if (client.choice("augment", "none", augmentations) == "crop-flip")
     recipe.augmentation = Augmentation::kCropFlip;
   recipe.combining = read_combining(context.recipe);
+  const Config federation = context.recipe.section("federation");
+  if (federation.has("ema")) recipe.ema = federation.number("ema", 0, 0, 0.9999);
   recipe.summed = read_privacy(context.recipe, context.clients).grid.has_value();
   return recipe;
 }
@@ -388,7 +391,8 @@ class Server : public ServerHalf {
       : Server(method, recipe, RandomStream({recipe.seed, "network"})) {}
 
   State broadcast(uint32_t round) const override {
-    State state = save();
+    State state;
+    add_parameters(shapes_, global_, &state);
     state.add_scalar("learning_rate", static_cast<float>(recipe_.rate * recipe_.schedule.factor(round)));
     state.add_scalar<uint32_t>("round", round);
     return state;
@@ -431,21 +435,33 @@ class Server : public ServerHalf {
     if (mean_.clients() == 0) return;  // nobody answered
     global_ = mean_.take();
     if (method_.settle) method_.settle(&global_);
+    if (recipe_.ema > 0) update_ema();
   }
 
   bool adds_up() const override { return mean_.adds_up(); }
   State take_part() override { return mean_.take_part(); }
   void accept_part(const State& part) override { mean_.add_part(part, global_); }
 
-  std::unique_ptr<Model> model() const override { return method_.deploy(global_); }
+  std::unique_ptr<Model> model() const override {
+    if (ema_.empty()) return method_.deploy(global_);
+    NetworkParameters mean = ema_;
+    if (method_.settle) method_.settle(&mean);
+    return method_.deploy(mean);
+  }
 
   State save() const override {
     State state;
     add_parameters(shapes_, global_, &state);
+    if (!ema_.empty()) add_parameters(ema_shapes(), ema_, &state);
     return state;
   }
 
-  void restore(const State& saved) override { global_ = read_parameters(shapes_, saved); }
+  // Also from a broadcast, which has no moving average.
+  void restore(const State& saved) override {
+    global_ = read_parameters(shapes_, saved);
+    ema_.clear();
+    if (recipe_.ema > 0 && saved.has(ema_shapes()[0].name)) ema_ = read_parameters(ema_shapes(), saved);
+  }
 
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = mean_.notes();
@@ -466,10 +482,29 @@ class Server : public ServerHalf {
     if (method_.settle) method_.settle(&global_);
   }
 
+  // By the first round's model alone, and then by a part of every new one.
+  void update_ema() {
+    if (ema_.empty()) {
+      ema_ = global_;
+      return;
+    }
+    for_each(pool_, ema_.size(), [&](size_t p) {
+      for (size_t i = 0; i < ema_[p].size(); ++i)
+        ema_[p][i] = static_cast<float>(recipe_.ema * ema_[p][i] + (1 - recipe_.ema) * global_[p][i]);
+    });
+  }
+
+  ParameterShapes ema_shapes() const {
+    ParameterShapes shapes = shapes_;
+    for (ParameterShape& shape : shapes) shape.name = "ema." + shape.name;
+    return shapes;
+  }
+
   NetworkMethod method_;
   Recipe recipe_;
   ParameterShapes shapes_;
   NetworkParameters global_;
+  NetworkParameters ema_;  // empty before the first round, and without [federation] ema
   ClientMean mean_;
   ThreadPool* pool_ = nullptr;
 };
@@ -565,6 +600,9 @@ std::unique_ptr<Method> make_network_method(const MethodContext& context, Networ
   const Recipe recipe = read_recipe(context, method);
   if (recipe.momentum > 0 || recipe.decay > 0)
     method.notes.emplace_back("local training with momentum or weight decay: see the recipe's [client]");
+  if (recipe.ema > 0)
+    method.notes.emplace_back(
+        fmt::format("federation.ema = {}: the model is a moving average over the rounds", recipe.ema));
   if (recipe.adam) method.notes.emplace_back("local training by Adam: see the recipe's [client]");
   if (method.network.tf32)
     method.notes.emplace_back(

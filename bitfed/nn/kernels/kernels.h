@@ -10,6 +10,16 @@ namespace bitfed {
 // have no tails, and sums along a row have one order everywhere.
 inline constexpr size_t kLanes = 16;
 
+// The order of sums over a filter or an image, on every instruction set and on a GPU: of so many values
+// together, value i is added to chain i % 64, the chains are added up by halves, and what comes of them in
+// sequence.
+inline constexpr size_t kSumChains = 64;
+inline constexpr size_t kSummedTogether = 2048;
+
+// The order of batch norm's sums: so many rows in sequence, so many such sums in sequence, then these.
+inline constexpr size_t kNormRun = 64;
+inline constexpr size_t kNormRunsTogether = 16;
+
 // Outputs of at least this size use non-temporal stores: they would be evicted before they are read, and a
 // cache reads a line before it writes it. Kernels that see a part of an output take the choice as `streams`.
 inline constexpr size_t kStreamedBytes = size_t{4} << 20;

@@ -240,13 +240,47 @@ inline Lanes mask_at(const float* mask, size_t i) {
   return mask == nullptr ? all(1.0f) : load(mask + i);
 }
 
-float standard_deviation(const float* x, size_t count, const float* mask, size_t used, float about) {
-  Lanes sum = all(0.0f);
-  for (size_t i = 0; i < count; i += kLanes) {
-    const Lanes difference = (load(x + i) - all(about)) * mask_at(mask, i);
-    sum = fma(difference, difference, sum);
+// Sums over a filter or an image, see kSummedTogether: add(i, sums) adds the values from i on. Four registers
+// a sum hide the latency of additions.
+template <int kSums>
+struct Sums {
+  float of[kSums] = {};
+};
+
+template <int kSums, typename Add>
+inline Sums<kSums> add_up(size_t count, const Add& add) {
+  constexpr size_t kChains = kSumChains / kLanes;
+  Sums<kSums> sums;
+  for (size_t first = 0; first < count; first += kSummedTogether) {
+    const size_t last = first + kSummedTogether < count ? first + kSummedTogether : count;
+    Lanes chains[kChains][kSums];
+#pragma GCC unroll 4
+    for (size_t c = 0; c < kChains; ++c) {
+#pragma GCC unroll 2
+      for (int s = 0; s < kSums; ++s) chains[c][s] = all(0.0f);
+    }
+    size_t i = first;
+    for (; i + kSumChains <= last; i += kSumChains) {
+#pragma GCC unroll 4
+      for (size_t c = 0; c < kChains; ++c) add(i + c * kLanes, chains[c]);
+    }
+#pragma GCC unroll 4
+    for (size_t c = 0; c < kChains; ++c) {
+      if (i + c * kLanes < last) add(i + c * kLanes, chains[c]);
+    }
+#pragma GCC unroll 2
+    for (int s = 0; s < kSums; ++s)
+      sums.of[s] += sum_of((chains[0][s] + chains[2][s]) + (chains[1][s] + chains[3][s]));
   }
-  return __builtin_sqrtf(sum_of(sum) / static_cast<float>(used));
+  return sums;
+}
+
+float standard_deviation(const float* x, size_t count, const float* mask, size_t used, float about) {
+  const Sums squares = add_up<1>(count, [&](size_t i, Lanes* sums) {
+    const Lanes difference = (load(x + i) - all(about)) * mask_at(mask, i);
+    sums[0] = fma(difference, difference, sums[0]);
+  });
+  return __builtin_sqrtf(squares.of[0] / static_cast<float>(used));
 }
 
 void standardise(const float* x, size_t count, const float* mask, float about, float factor, float* out) {
@@ -261,17 +295,15 @@ inline void sign_backward_as(const SignBackward& s) {
   const Lanes inverse = all(s.inverse_std);
   const auto normal_at = [&](size_t i) { return (load(s.x + i) - about) * inverse; };
   const auto passed = [&](size_t i, Lanes normal) { return load(s.gradient + i) * slope.at(normal); };
-  Lanes sums = all(0.0f);
-  Lanes alongs = all(0.0f);
-  for (size_t i = 0; i < s.count; i += kLanes) {
+  const Sums both = add_up<2>(s.count, [&](size_t i, Lanes* sums) {
     const Lanes normal = normal_at(i);
     const Lanes gradient = passed(i, normal);
-    sums = sums + gradient;
-    alongs = fma(gradient, normal, alongs);
-  }
+    sums[0] = sums[0] + gradient;
+    sums[1] = fma(gradient, normal, sums[1]);
+  });
   const float count = static_cast<float>(s.count);
-  const Lanes sum = all(sum_of(sums) / count);
-  const Lanes along = all(-sum_of(alongs) / count);
+  const Lanes sum = all(both.of[0] / count);
+  const Lanes along = all(-both.of[1] / count);
   for (size_t i = 0; i < s.count; i += kLanes) {
     const Lanes normal = normal_at(i);
     Lanes gradient = fma(along, normal, passed(i, normal) - sum) * inverse;
@@ -299,39 +331,34 @@ void blend_filter_backward(FilterBlendBackward* b) {
   const Slope slope(b->surrogate);
   const Lanes alpha = all(f.alpha);
   const Lanes rest = all(1 - f.alpha - f.beta);
-  Lanes of_alpha = all(0.0f);
-  Lanes of_beta = all(0.0f);
-  for (size_t i = 0; i < f.count; i += kLanes) {
+  const Sums both = add_up<2>(f.count, [&](size_t i, Lanes* sums) {
     const Blend blend = blend_at(f, i);
     const Lanes gradient = load(b->gradient + i) * slope.at(blend.blended);
-    of_alpha = fma(gradient, blend.to_rotated, of_alpha);
-    of_beta = fma(gradient, blend.to_anchor, of_beta);
+    sums[0] = fma(gradient, blend.to_rotated, sums[0]);
+    sums[1] = fma(gradient, blend.to_anchor, sums[1]);
     store(b->kept + i, rest * gradient);
     store(b->rotated + i, alpha * gradient);
-  }
-  b->of_alpha = sum_of(of_alpha);
-  b->of_beta = sum_of(of_beta);
+  });
+  b->of_alpha = both.of[0];
+  b->of_beta = both.of[1];
 }
 
 void fuse_filter_backward(FilterFuseBackward* f) {
-  Lanes sums = all(0.0f);
-  Lanes alongs = all(0.0f);
-  for (size_t i = 0; i < f->count; i += kLanes) {
+  const Sums both = add_up<2>(f->count, [&](size_t i, Lanes* sums) {
     const Lanes gradient = load(f->gradient + i) + load(f->rotated_gradient + i);
-    sums = sums + gradient;
-    alongs = fma(gradient, load(f->weights + i), alongs);
-  }
+    sums[0] = sums[0] + gradient;
+    sums[1] = fma(gradient, load(f->weights + i), sums[1]);
+  });
   const float used = static_cast<float>(f->used);
-  const Lanes sum = all(sum_of(sums) / used);
-  const Lanes along = all(-sum_of(alongs) / used);
+  const Lanes sum = all(both.of[0] / used);
+  const Lanes along = all(-both.of[1] / used);
   const Lanes inverse = all(f->inverse_std);
   const Lanes lambda = all(f->lambda);
-  Lanes of_lambda = all(0.0f);
-  for (size_t i = 0; i < f->count; i += kLanes) {
+  const Sums pull = add_up<1>(f->count, [&](size_t i, Lanes* sums) {
     const Lanes gradient = load(f->gradient + i) + load(f->rotated_gradient + i) - sum;
     const Lanes fused = fma(along, load(f->weights + i), gradient) * inverse * load(f->mask + i);
     store(f->local_gradient + i, lambda * fused);
-    of_lambda = fma(fused, load(f->local + i) - load(f->anchor + i), of_lambda);
-  }
-  f->of_lambda = sum_of(of_lambda);
+    sums[0] = fma(fused, load(f->local + i) - load(f->anchor + i), sums[0]);
+  });
+  f->of_lambda = pull.of[0];
 }

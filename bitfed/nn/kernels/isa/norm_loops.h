@@ -18,92 +18,94 @@ inline void for_each_block(size_t columns, const Work& work) {
   for (; column < columns; column += kLanes) work(Blocks<1>(), column);
 }
 
-constexpr size_t kRun = 256;  // rows that are summed in sequence; longer float sums would lose digits
-
 inline bool is_streamed(size_t count) {
   return count * sizeof(float) >= kStreamedBytes;
 }
 
-// Sums run down the rows in sequence; several blocks of columns at a time hide their latency.
+// Sums of columns, see kNormRun: add(row, sums) for every row; several blocks of columns at a time hide the
+// latency of additions.
+template <int kSums, int kBlocks>
+struct ColumnSums {
+  Lanes of[kSums][kBlocks];
+
+  ColumnSums() {
+#pragma GCC unroll 2
+    for (int s = 0; s < kSums; ++s) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) of[s][b] = all(0.0f);
+    }
+  }
+  void add(const ColumnSums& other) {
+#pragma GCC unroll 2
+    for (int s = 0; s < kSums; ++s) {
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) of[s][b] = of[s][b] + other.of[s][b];
+    }
+  }
+};
+
+template <int kSums, int kBlocks, typename Add>
+inline ColumnSums<kSums, kBlocks> sum_columns(size_t rows, const Add& add) {
+  ColumnSums<kSums, kBlocks> sums;
+  for (size_t first = 0; first < rows; first += kNormRun * kNormRunsTogether) {
+    ColumnSums<kSums, kBlocks> together;
+    for (size_t run = first; run < first + kNormRun * kNormRunsTogether && run < rows; run += kNormRun) {
+      ColumnSums<kSums, kBlocks> own;
+      for (size_t r = run; r < run + kNormRun && r < rows; ++r) add(r, &own);
+      together.add(own);
+    }
+    sums.add(together);
+  }
+  return sums;
+}
+
 template <int kBlocks>
 inline void moments_of_blocks(const float* x, size_t rows, size_t columns, float* mean, float* variance) {
   const Lanes count = all(static_cast<float>(rows));
   // Sums of differences to the first row: a large common offset cancels before it is squared.
   Lanes pivot[kBlocks];
-  Lanes sums[kBlocks];
-  Lanes squares[kBlocks];
 #pragma GCC unroll 4
-  for (int b = 0; b < kBlocks; ++b) {
-    pivot[b] = load(x + b * kLanes);
-    sums[b] = squares[b] = all(0.0f);
-  }
-  for (size_t first = 0; first < rows; first += kRun) {
-    Lanes sum_part[kBlocks];
-    Lanes square_part[kBlocks];
-#pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) sum_part[b] = square_part[b] = all(0.0f);
-    for (size_t r = first; r < first + kRun && r < rows; ++r) {
-#pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) {
-        const Lanes difference = load(x + r * columns + b * kLanes) - pivot[b];
-        sum_part[b] = sum_part[b] + difference;
-        square_part[b] = fma(difference, difference, square_part[b]);
-      }
-    }
+  for (int b = 0; b < kBlocks; ++b) pivot[b] = load(x + b * kLanes);
+  using Both = ColumnSums<2, kBlocks>;  // of differences, of their squares
+  const Both sums = sum_columns<2, kBlocks>(rows, [&](size_t r, Both* to) {
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
-      sums[b] = sums[b] + sum_part[b];
-      squares[b] = squares[b] + square_part[b];
+      const Lanes difference = load(x + r * columns + b * kLanes) - pivot[b];
+      to->of[0][b] = to->of[0][b] + difference;
+      to->of[1][b] = fma(difference, difference, to->of[1][b]);
     }
-  }
+  });
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
-    const Lanes away = sums[b] / count;
+    const Lanes away = sums.of[0][b] / count;
     store(mean + b * kLanes, pivot[b] + away);
-    store(variance + b * kLanes, larger(squares[b] / count - away * away, all(0.0f)));
+    store(variance + b * kLanes, larger(sums.of[1][b] / count - away * away, all(0.0f)));
   }
 }
 
 template <int kBlocks>
 inline void norm_statistics(const NormForward& n, size_t column) {
   const Lanes count = all(static_cast<float>(n.rows));
-  Lanes sums[kBlocks];
-  Lanes squares[kBlocks];
+  const float* x = n.x + column;
+  using One = ColumnSums<1, kBlocks>;
+  const One sums = sum_columns<1, kBlocks>(n.rows, [&](size_t r, One* to) {
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) to->of[0][b] = to->of[0][b] + load(x + r * n.columns + b * kLanes);
+  });
   Lanes mean[kBlocks];
 #pragma GCC unroll 4
-  for (int b = 0; b < kBlocks; ++b) sums[b] = squares[b] = all(0.0f);
-  const float* x = n.x + column;
-  for (size_t first = 0; first < n.rows; first += kRun) {
-    Lanes part[kBlocks];
+  for (int b = 0; b < kBlocks; ++b) mean[b] = sums.of[0][b] / count;
+  const One squares = sum_columns<1, kBlocks>(n.rows, [&](size_t r, One* to) {
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) part[b] = all(0.0f);
-    for (size_t r = first; r < first + kRun && r < n.rows; ++r) {
-#pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) part[b] = part[b] + load(x + r * n.columns + b * kLanes);
+    for (int b = 0; b < kBlocks; ++b) {
+      const Lanes difference = load(x + r * n.columns + b * kLanes) - mean[b];
+      to->of[0][b] = fma(difference, difference, to->of[0][b]);
     }
-#pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) sums[b] = sums[b] + part[b];
-  }
-#pragma GCC unroll 4
-  for (int b = 0; b < kBlocks; ++b) mean[b] = sums[b] / count;
-  for (size_t first = 0; first < n.rows; first += kRun) {
-    Lanes part[kBlocks];
-#pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) part[b] = all(0.0f);
-    for (size_t r = first; r < first + kRun && r < n.rows; ++r) {
-#pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) {
-        const Lanes difference = load(x + r * n.columns + b * kLanes) - mean[b];
-        part[b] = fma(difference, difference, part[b]);
-      }
-    }
-#pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) squares[b] = squares[b] + part[b];
-  }
+  });
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
     store(n.mean + column + b * kLanes, mean[b]);
-    store(n.variance + column + b * kLanes, squares[b] / count);
+    store(n.variance + column + b * kLanes, squares.of[0][b] / count);
   }
 }
 
@@ -198,48 +200,37 @@ inline void norm_backward_blocks(const NormBackward& n, size_t column, Largest* 
   Lanes scale[kBlocks];
   Lanes shift[kBlocks];
   Lanes sum[kBlocks];
-  Lanes along[kBlocks];  // sums of gradient * normal
+  Lanes along[kBlocks];  // means of gradient * normal
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
     mean[b] = load(n.mean + column + b * kLanes);
     inverse[b] = load(n.inverse_std + column + b * kLanes);
     scale[b] = load(n.scale + column + b * kLanes);
     shift[b] = load(n.shift + column + b * kLanes);
-    sum[b] = along[b] = all(0.0f);
   }
   const auto normal_at = [&](size_t at, int b) { return (load(n.x + at) - mean[b]) * inverse[b]; };
   const auto passed = [&](size_t at, int b, Lanes normal) {
     return pass_gradient<kActivation>(load(n.gradient + at), fma(normal, scale[b], shift[b]));
   };
-  for (size_t first = 0; first < n.rows; first += kRun) {
-    Lanes sum_part[kBlocks];
-    Lanes along_part[kBlocks];
-#pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) sum_part[b] = along_part[b] = all(0.0f);
-    for (size_t r = first; r < first + kRun && r < n.rows; ++r) {
-#pragma GCC unroll 4
-      for (int b = 0; b < kBlocks; ++b) {
-        const size_t at = r * n.columns + column + b * kLanes;
-        const Lanes normal = normal_at(at, b);
-        const Lanes gradient = passed(at, b, normal);
-        sum_part[b] = sum_part[b] + gradient;
-        along_part[b] = fma(gradient, normal, along_part[b]);
-      }
-    }
+  using Both = ColumnSums<2, kBlocks>;
+  const Both sums = sum_columns<2, kBlocks>(n.rows, [&](size_t r, Both* to) {
 #pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
-      sum[b] = sum[b] + sum_part[b];
-      along[b] = along[b] + along_part[b];
+      const size_t at = r * n.columns + column + b * kLanes;
+      const Lanes normal = normal_at(at, b);
+      const Lanes gradient = passed(at, b, normal);
+      to->of[0][b] = to->of[0][b] + gradient;
+      to->of[1][b] = fma(gradient, normal, to->of[1][b]);
     }
-  }
+  });
   Lanes factor[kBlocks];
 #pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
     const size_t at = column + b * kLanes;
-    store(n.shift_gradient + at, sum[b]);
-    store(n.scale_gradient + at, along[b]);
-    sum[b] = sum[b] / count;
-    along[b] = all(0.0f) - along[b] / count;
+    store(n.shift_gradient + at, sums.of[0][b]);
+    store(n.scale_gradient + at, sums.of[1][b]);
+    sum[b] = sums.of[0][b] / count;
+    along[b] = all(0.0f) - sums.of[1][b] / count;
     factor[b] = inverse[b] * scale[b];
   }
   Largest own = *largest;
