@@ -1,12 +1,20 @@
 """Arrays in, arrays out: the shapes that the library takes, built-in data sets, partitions."""
 
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _core
 from .recipe import toml_text
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 # X: uint8 [samples, rows, columns(, channels)] or numbers [samples, columns].
 Samples = Any
@@ -95,10 +103,33 @@ def distinct_classes(y: Any) -> np.ndarray:
     return classes
 
 
+def name_of(value: Any) -> str:
+    """The name of a class or a person in models and reports, as the program has it from files: "3", not "3.0"."""
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if isinstance(value, (float, np.floating)) and abs(value) < 1e15 and value == np.floor(value):
+        return str(int(value))
+    return str(value)
+
+
+_NUMBER = re.compile(r"-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def in_order(values: np.ndarray) -> np.ndarray:
+    """Sorted values in the order of the program: strings that are all whole numbers by their number."""
+    if values.dtype.kind in "biuf":
+        return values
+    names = [name_of(value) for value in values]
+    if not all(_NUMBER.fullmatch(name) and float(name) == np.floor(float(name)) for name in names):
+        return values
+    return values[sorted(range(len(names)), key=lambda i: (float(names[i]), names[i]))]
+
+
 def _ranks(values: np.ndarray, names: np.ndarray, dtype: type, what: str) -> np.ndarray:
-    values = np.asarray(values)
-    ranks = np.searchsorted(names, values)
-    wrong = (ranks >= len(names)) | (names[np.minimum(ranks, len(names) - 1)] != values)
+    values, order = np.asarray(values), np.argsort(names)
+    places = np.searchsorted(names, values, sorter=order)
+    ranks = order[np.minimum(places, len(names) - 1)]
+    wrong = names[ranks] != values
     if wrong.any():
         raise ValueError(f"{what}: found {values[wrong].tolist()[0]!r}, expected one of {len(names)} known values")
     return np.ascontiguousarray(ranks, dtype=dtype)
@@ -131,6 +162,9 @@ def read_parts(data: Any, classes: Any = None, name: str = "arrays") -> Parts:
         train, test = data[:2], data[2:]
     else:
         train, test = data, None
+    if isinstance(data, (str, os.PathLike)):
+        raise ValueError(f"data: found {str(data)!r}, expected arrays, a data frame or a Parquet file; the recipe names "
+                         "other files: data.file or data.folder")
     for part in (train, test):
         if part is not None and not (isinstance(part, (tuple, list)) and len(part) in (2, 3)):
             found = f"{len(part)} values" if isinstance(part, (tuple, list)) else type(part).__name__
@@ -142,9 +176,9 @@ def read_parts(data: Any, classes: Any = None, name: str = "arrays") -> Parts:
             found = "None" if y is None else f"shape {list(np.shape(y))}"
             raise ValueError(f"y: found {found}, expected one label per sample")
     labels = np.concatenate([np.asarray(y) for _, y, _ in parts]) if classes is None else list(classes)
-    classes = distinct_classes(labels)
+    classes = in_order(distinct_classes(labels))
     people = [np.asarray(person) for _, _, person in parts if person is not None]
-    everyone = distinct(np.concatenate(people), "person") if people else np.array([], dtype=str)
+    everyone = in_order(distinct(np.concatenate(people), "person")) if people else np.array([], dtype=str)
     made = [_dataset(name, part, classes, everyone) for part in parts]
     return Parts(made[0], made[1] if len(made) > 1 else None, classes)
 
@@ -155,10 +189,10 @@ def _dataset(name: str, part: tuple[Any, Any, Any], classes: np.ndarray, everyon
         name=name,
         X=as_samples(X),
         y=as_labels(y, classes),
-        class_names=[str(c) for c in classes],
+        class_names=[name_of(c) for c in classes],
         columns=column_names(X),
         groups=None if person is None else _ranks(person, everyone, np.uint32, "person"),
-        group_names=[str(p) for p in everyone],
+        group_names=[name_of(p) for p in everyone],
     )
 
 
@@ -191,10 +225,10 @@ class Partition:
     def __getitem__(self, client: int) -> np.ndarray:
         return self.indices[client]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[np.ndarray]:
         return iter(self.indices)
 
-    def to_frame(self):
+    def to_frame(self) -> DataFrame:
         """Samples by client and class, as a pandas DataFrame."""
         import pandas
 
@@ -205,17 +239,26 @@ class Partition:
 
 
 def partition(y: Any, kind: str = "iid", *, person: Any = None, seed: int = 0, **options: Any) -> Partition:
-    """Deals samples to clients as the recipe's data.partition does: kind = "iid", "dirichlet", "dirichlet-balanced",
-    "label-subset", "classes" or "column" (by person); options: clients, alpha, labels, minimum, allotment."""
+    """Deals samples to clients as the recipe's data.partition does.
+
+        parts = bitfed.partition(y, "dirichlet", clients=10, alpha=0.1)
+        X[parts[0]]  # the samples of the first client
+
+    y        the labels
+    kind     "iid", "dirichlet", "dirichlet-balanced", "label-subset", "classes" or "column" (by person)
+    person   whose each sample is, for "column"
+    seed     the recipe's: the same one gives the same parts
+    options  clients, alpha, labels, minimum, allotment
+    """
     seed = whole("seed", seed, 0, 2**64 - 1)
-    classes = distinct_classes(y)
-    people = np.array([], dtype=str) if person is None else distinct(person, "person")
+    classes = in_order(distinct_classes(y))
+    people = np.array([], dtype=str) if person is None else in_order(distinct(person, "person"))
     indices, counts, svg = _core.partition(
         spec=toml_text({"kind": kind, **options}),
         y=as_labels(y, classes),
-        class_names=[str(c) for c in classes],
+        class_names=[name_of(c) for c in classes],
         groups=None if person is None else _ranks(person, people, np.uint32, "person"),
-        group_names=[str(p) for p in people],
+        group_names=[name_of(p) for p in people],
         seed=seed,
     )
     return Partition(list(indices), np.array(counts), classes, svg)

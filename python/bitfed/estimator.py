@@ -5,12 +5,12 @@ from __future__ import annotations
 import functools
 import inspect
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from . import _core
-from .data import MAX_THREADS, as_labels, distinct_classes, whole
+from .data import MAX_THREADS, as_labels, distinct_classes, name_of, whole
 from .models import Model
 from .progress import fit_progress
 
@@ -57,6 +57,10 @@ def _translate(cls: type, parameters: dict[str, Any]) -> dict[str, Any]:
     unknown = [name for name in parameters if name not in cls._ALIASES and name not in cls._get_param_names()]
     if unknown:
         raise TypeError(f"{cls.__name__}: unknown parameter '{unknown[0]}'")
+    names = [cls._ALIASES.get(name, name) for name in parameters]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise TypeError(f"{cls.__name__}: found several names of the parameter '{twice[0]}', expected one")
     return {cls._ALIASES.get(name, name): value for name, value in parameters.items()}
 
 
@@ -64,6 +68,12 @@ class Estimator(ClassifierMixin, BaseEstimator):
     """fit, partial_fit, predict, decision_function, export. A subclass makes the trainer and says how X is read."""
 
     _ALIASES: dict[str, str] = {}
+    classes_: np.ndarray
+    model_: Model
+    if TYPE_CHECKING:  # scikit-learn's have no types
+
+        def score(self, X: Any, y: Any, sample_weight: Any = None) -> float: ...
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
     def __init_subclass__(cls, **keywords: Any):
         super().__init_subclass__(**keywords)
@@ -75,7 +85,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
         cls.__init__ = translated
 
-    def set_params(self, **parameters):
+    def set_params(self, **parameters: Any) -> Self:
         own = {n: v for n, v in parameters.items() if n in self._ALIASES}
         rest = {n: v for n, v in parameters.items() if n not in self._ALIASES}
         return super().set_params(**rest, **_translate(type(self), own))
@@ -131,7 +141,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _make_model(self) -> None:
         named = hasattr(self, "feature_names_in_") and not self._takes_bits()
-        core = self._trainer.model([str(c) for c in self.classes_], self._column_names() if named else [])
+        core = self._trainer.model([name_of(c) for c in self.classes_], self._column_names() if named else [])
         self.model_ = Model(core, self.classes_, self._column_names(), self._takes_bits())
 
     def _takes_bits(self) -> bool:

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,11 @@ from .recipe import is_source, read_recipe, toml_value
 from .reports import Report
 from .tables import is_parquet, is_table, read_table
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+AnyMethod = Method | Fusion | type[Method] | type[Fusion]
+
 
 @dataclass
 class Result:
@@ -27,8 +32,9 @@ class Result:
 
     folder: Path
     summary: dict[str, Any]
-    method: Method | None = None
+    method: Method | Fusion | None = None
     _temporary: Any = field(default=None, repr=False)
+    _classes: Any = field(default=None, repr=False)
 
     @property
     def accuracy(self) -> float:
@@ -40,9 +46,13 @@ class Result:
 
     @property
     def model(self) -> Model:
+        """It predicts labels as they were in the arrays of the run; without arrays, the names of classes."""
         if self.method is not None and not hasattr(self.method, "fuse"):
             raise ValueError("model: the model of a method in Python is its state: see Result.state")
-        return load(self.folder)
+        model = load(self.folder)
+        if self._classes is not None:
+            model.classes = self._classes
+        return model
 
     @property
     def state(self) -> dict[str, Any]:
@@ -55,23 +65,23 @@ class Result:
             events = [json.loads(line) for line in file]
         return [event for event in events if kind in (None, event["event"])]
 
-    def _frame(self, kind: str | None):
+    def _frame(self, kind: str | None) -> DataFrame:
         import pandas
 
         return pandas.DataFrame(self.records(kind))
 
     @property
-    def events(self):
+    def events(self) -> DataFrame:
         """All events, as a pandas DataFrame."""
         return self._frame(None)
 
     @property
-    def rounds(self):
+    def rounds(self) -> DataFrame:
         """A row per round: accuracy, bytes, seconds."""
         return self._frame("round-finished")
 
     @property
-    def clients(self):
+    def clients(self) -> DataFrame:
         """A row per client and round: samples, bytes, seconds."""
         return self._frame("client-finished")
 
@@ -93,6 +103,17 @@ def _data_keys(overrides: Mapping[str, Any]) -> dict[str, Any]:
 class Federation:
     """A recipe with its data, read and checked. `data`: see `run`."""
 
+    # Of the library's own object.
+    name: str
+    method_name: str
+    seed: int
+    rounds: int
+    clients: int
+    recipe: str  # as resolved
+    class_names: list[str]
+    partition: list[np.ndarray]  # the indices of each client's training samples
+    selects_by_validation: bool
+
     def __init__(
         self,
         recipe: str | Path | Mapping[str, Any],
@@ -101,7 +122,7 @@ class Federation:
         classes: Any = None,
         set: Mapping[str, Any] | None = None,  # noqa: A002, the option's name in the program
         seed: int | None = None,
-        method: Method | type[Method] | None = None,
+        method: AnyMethod | None = None,
         data_dir: str | Path = "",
     ):
         if set is not None and not isinstance(set, Mapping):
@@ -142,6 +163,21 @@ class Federation:
             raise AttributeError(name)
         return getattr(self._core, name)
 
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for name in dir(self._core) if not name.startswith("_"))})
+
+    def __repr__(self) -> str:
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+        return f"<bitfed.Federation {self.name}, {self.method_name}: {self.clients} clients, {rounds}>"
+
+    def evaluate(self, model: Model) -> dict[str, float]:
+        """Accuracy and F1 of a model on the test samples; with a validation part, its accuracy, too."""
+        return self._core.evaluate(model._core)
+
+    def evaluate_client(self, model: Model, client: int) -> tuple[float, int]:
+        """The accuracy of a model on a client's own samples, and their number."""
+        return self._core.evaluate_client(model._core, client)
+
     def run(
         self,
         out: str | Path | None = None,
@@ -169,7 +205,7 @@ class Federation:
                 callback=shown.event,
             )
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        return Result(folder, summary, self.method, temporary)
+        return Result(folder, summary, self.method, temporary, self.classes)
 
 
 def run(
@@ -180,7 +216,7 @@ def run(
     out: str | Path | None = None,
     set: Mapping[str, Any] | None = None,  # noqa: A002
     seed: int | None = None,
-    method: Method | type[Method] | None = None,
+    method: AnyMethod | None = None,
     threads: int = 0,
     resume: bool = False,
     overwrite: bool = False,
@@ -188,7 +224,14 @@ def run(
     progress: bool = True,
     data_dir: str | Path = "",
 ) -> Result:
-    """Simulates the federation of a recipe: the same model, byte for byte, as `bitfed run` gives.
+    """Simulates the federation of a recipe: the same model, byte for byte, as `bitfed run` gives. Returns a Result:
+    accuracy, model, rounds, clients, report() and more.
+
+        recipe = {"data": {"partition": {"kind": "dirichlet", "clients": 10, "alpha": 0.1}},
+                  "model": {"name": "ctm", "clauses": 100, "patch": [10, 10]},
+                  "method": {"name": "fedtm-bank"}}
+        result = bitfed.run(recipe, (X, y, X_test, y_test))
+        print(result.accuracy, result.model.rules())
 
     recipe     a file, a dictionary, TOML text, or the name of a recipe of the package (`bitfed.recipes()`)
     data       arrays instead of the recipe's data: (X, y), (X, y, person), (X_train, y_train, X_test, y_test) or
@@ -198,9 +241,14 @@ def run(
     classes    of the arrays, if y does not show each of them
     out        the run's folder; None: a temporary one that lives as long as the result
     set        values that replace the recipe's: {"model.clauses": 300}
+    seed       replaces the recipe's
     method     a method in Python instead of the recipe's
-    resume     go on with an interrupted run; `overwrite`: replace the run that is there
+    threads    0: one per processor; their number does not change the model
+    resume     go on with an interrupted run
+    overwrite  replace the run that is in the folder
     reuse      another run of the same clients to take the uploads from
+    progress   show a bar (tqdm), where it is installed
+    data_dir   a folder that is searched for the recipe's data first
     """
     federation = Federation(recipe, data, classes=classes, set=set, seed=seed, method=method, data_dir=data_dir)
     return federation.run(out, threads=threads, resume=resume, overwrite=overwrite, reuse=reuse, progress=progress)

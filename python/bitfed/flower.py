@@ -82,7 +82,7 @@ def client_app(make: MakeFederation) -> ClientApp:
 
     @app.evaluate()
     def evaluate(message: Message, context: Context) -> Message:
-        model = _core.Model.from_bytes(from_record(message.content[ARRAYS]))
+        model = Model(_core.Model.from_bytes(from_record(message.content[ARRAYS])))
         accuracy, samples = federation(context).evaluate_client(model, client_of(context))
         return reply(message, metrics=MetricRecord({"accuracy": accuracy, "num-examples": samples}))
 
@@ -147,13 +147,13 @@ class BitfedStrategy(Strategy):
         self, server_round: int, replies: Iterable[Message]
     ) -> tuple[ArrayRecord | None, MetricRecord | None]:
         upload_bytes = self._receive(server_round, replies)
-        model = self.server.model()
+        model = Model(self.server.model(), self.federation.classes)
         scores = self.federation.evaluate(model)
         selected = scores.get("validation_accuracy", 0.0) if self.federation.selects_by_validation else None
         if selected is None or selected > self._best:
             self._best = self._best if selected is None else selected
-            self.model = Model(model, self.federation.classes)
-        return to_record(model.to_bytes()), MetricRecord({**scores, "upload-bytes": upload_bytes})
+            self.model = model
+        return to_record(model._core.to_bytes()), MetricRecord({**scores, "upload-bytes": upload_bytes})
 
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid

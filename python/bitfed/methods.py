@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,8 +52,22 @@ class Context:
         return self._core.stopped()
 
 
+def _in_recipes(value: Any) -> bool:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return -(2**63) <= value < 2**63
+    return isinstance(value, (bool, float, str))
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        digest = hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
+        return f"{value.dtype} {list(value.shape)} {digest}"
+    return repr(value)
+
+
 class _Named:
-    """Public attributes are the options: a recipe's [method] can set them, and a run's recipe records them."""
+    """Public attributes are the options: a run's recipe records them, and a recipe's [method] can set flags, numbers and
+    strings."""
 
     rounds = 1
     name = ""
@@ -63,8 +78,17 @@ class _Named:
             cls.name = cls.__name__
 
     def _options(self) -> dict[str, Any]:
-        return {key: value for key, value in vars(self).items()
-                if not key.startswith("_") and isinstance(value, (bool, int, float, str))}
+        values = {key: value.item() if isinstance(value, np.generic) else value for key, value in self._public()}
+        return {key: value for key, value in values.items() if _in_recipes(value)}
+
+    def _recorded(self) -> dict[str, str]:
+        """The options that only Python can set, as strings: a run is not resumed with others."""
+        return {key: _text(value) for key, value in self._public()
+                if value is None or isinstance(value, (int, list, tuple, dict, np.ndarray, os.PathLike))
+                if not _in_recipes(value)}
+
+    def _public(self) -> list[tuple[str, Any]]:
+        return [(key, value) for key, value in vars(self).items() if not key.startswith("_")]
 
     def _key(self) -> str:
         """Uploads that were made by other code are not used again."""
@@ -72,7 +96,7 @@ class _Named:
             source = inspect.getsource(type(self))
         except (OSError, TypeError):  # typed into an interpreter
             source = type(self).__qualname__
-        options = sorted(self._options().items())
+        options = sorted((self._options() | self._recorded()).items())
         return f"python {self.name} {options} {hashlib.sha256(source.encode()).hexdigest()[:16]}"
 
 

@@ -19,10 +19,10 @@ _PICTURES = (
 )
 
 
-class Rules(list):
+class Rules(list["Rule"]):
     """The strongest clauses of each class; each has class_index, vote, text and svg."""
 
-    def __init__(self, rules, class_names, html):
+    def __init__(self, rules: list["Rule"], class_names: Any, html: str):
         super().__init__(rules)
         self._class_names = class_names
         self._html = html

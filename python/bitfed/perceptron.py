@@ -25,6 +25,7 @@ class BinaryMLPClassifier(Estimator):
     epochs         passes over the data in fit
     batch          samples per step
     learning_rate  of Adam, which starts anew in every call
+    n_jobs         threads in prediction; -1: one per processor
     seed           the same seed gives the same network, on every computer
     verbose        show the progress of fit (tqdm)
     """

@@ -213,6 +213,12 @@ void read_options(const MethodContext& context, const nb::object& method) {
     const auto name = nb::cast<std::string>(key);
     method.attr(name.c_str()) = read_option(section, name, value);
   }
+  for (const auto& [name, text] : nb::cast<std::map<std::string, std::string>>(method.attr("_recorded")())) {
+    const std::string found = section.text(name, text);
+    if (found != text)
+      throw input_error("{}: found '{}', expected '{}' as in Python: recipes set flags, numbers and strings",
+                        section.where(name), found, text);
+  }
 }
 
 }  // namespace

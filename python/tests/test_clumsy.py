@@ -1,5 +1,8 @@
 """Clumsy and hostile calls: each ends in one exception that names the argument, or gives what the tidy call gives."""
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 
@@ -20,6 +23,12 @@ RECIPE = {
 
 def machine(**parameters):
     return TsetlinClassifier(4, epochs=parameters.pop("epochs", 1), **parameters)
+
+
+@pytest.mark.parametrize("called", [bitfed.run, bitfed.partition, TsetlinClassifier, BinaryMLPClassifier])
+def test_help_names_every_parameter(called):
+    names = [name for name in inspect.signature(called).parameters if name != "options"]
+    assert [name for name in names if not re.search(rf"\b{name}\b", called.__doc__)] == []
 
 
 def test_any_layout_and_type_of_an_array_is_the_same_array(tmp_path):

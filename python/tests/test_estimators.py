@@ -59,6 +59,10 @@ def test_names_of_other_libraries_are_taken():
                                 max_included_literals=16)
     assert (machine.n_clauses, machine.patch, machine.weighted, machine.max_literals) == (30, (3, 3), False, 16)
     assert machine.set_params(number_of_clauses=40).n_clauses == 40
+    with pytest.raises(TypeError, match="several names of the parameter 'n_clauses'"):
+        TsetlinClassifier(n_clauses=4, number_of_clauses=6)
+    with pytest.raises(TypeError, match="several names of the parameter 'max_literals'"):
+        machine.set_params(literal_budget=4, max_included_literals=6)
     with pytest.raises(TypeError, match="unknown parameter 'clauses'"):
         TsetlinClassifier(clauses=3)
 

@@ -165,6 +165,26 @@ def test_images_without_test_samples_are_split_as_in_a_file(tiny, program, tmp_p
     assert result.model_sha256 == expected["model_sha256"] and result.accuracy == expected["accuracy"]
 
 
+@pytest.mark.parametrize("labels, people", [
+    (np.array(["8", "9", "10", "11"]), np.array(["2", "10", "1"])),  # by number
+    (np.array([3.0, 1.0, 20.0, 4.0]), np.array([5.0, 40.0, 7.0])),  # "3", not "3.0"
+    (np.array(["10", "9", "é", "-1"]), np.array(["b", "10", "9"])),
+])
+def test_names_of_classes_and_people_are_those_of_files(labels, people, tiny, program, tmp_path):
+    X, y, *_ = images(tiny)
+    y, person = labels[np.unique(y, return_inverse=True)[1]], people[np.arange(len(y)) % 3]
+    np.savez(tmp_path / "set.npz", x=X, y=y, person=person)
+    recipe = {"data": {"partition": {"kind": "column"}}, "method": {"name": "fedtm-bank"}, "client": {"epochs": 1},
+              "model": {"name": "ctm", "clauses": 4, "patch": [4, 4]}}
+    (tmp_path / "npz.toml").write_text(toml_text(dict(recipe, data=dict(recipe["data"], file="set.npz"))))
+    expected = json.loads(program("run", "npz.toml", "--json", "--quiet", cwd=tmp_path))
+    result = bitfed.run(recipe, (X, y, person), progress=False)
+    assert result.model_sha256 == expected["model_sha256"] and result.accuracy == expected["accuracy"]
+    assert bitfed.load(result.folder).classes.tolist() == bitfed.load(tmp_path / "runs/npz").classes.tolist()
+    # Predictions are labels as they were given.
+    assert set(result.model.predict(X)) <= set(labels) and np.mean(result.model.predict(X) == y) > 0.5
+
+
 # Methods in Python.
 
 
@@ -222,6 +242,28 @@ def test_a_run_is_not_resumed_with_other_arrays(tiny, tmp_path):
     assert run(arrays, resume=True).model_sha256 == result.model_sha256
     with pytest.raises(bitfed.InputError, match="begun with other data"):
         run([255 - arrays[0], *arrays[1:]], resume=True)
+
+
+class Wide(Centroids):
+    def __init__(self, step=0.5, widths=(8, 4), table=None):
+        super().__init__(step)
+        self.widths, self.table = widths, table
+
+
+def test_options_of_any_type_are_recorded(tiny, tmp_path):
+    """A number of numpy is a number; what a recipe cannot hold is written as text, and a run is not resumed with other
+    values."""
+    run = functools.partial(bitfed.run, RECIPE, images(tiny), out=tmp_path / "run", progress=False)
+    table = np.arange(6.0).reshape(2, 3)
+    result = run(method=Wide(np.float32(0.25), table=table))
+    recorded = tomllib.loads((tmp_path / "run/recipe.toml").read_text())["method"]
+    assert recorded["step"] == 0.25 and recorded["widths"] == "(8, 4)" and recorded["table"].startswith("float64 [2, 3] ")
+    assert run(method=Wide(0.25, table=table), resume=True).model_sha256 == result.model_sha256
+    for other in (Wide(np.float64(0.75), table=table), Wide(0.25, (8, 5), table), Wide(0.25, table=table + 1)):
+        with pytest.raises(bitfed.InputError, match="recipe"):
+            run(method=other, resume=True)
+    with pytest.raises(bitfed.InputError, match="^recipe: .*method.widths: found 'many'"):
+        bitfed.run(RECIPE | {"method": {"widths": "many"}}, images(tiny), method=Wide, progress=False)
 
 
 def test_a_method_in_python_is_resumed(tiny, tmp_path):
@@ -317,6 +359,8 @@ def test_bad_arrays_are_one_line(tiny):
     for data in (X, {"x": X}, {"train": X}):
         with pytest.raises(ValueError, match="data: found (ndarray|dict), expected"):
             bitfed.run(recipe, data, progress=False)
+    with pytest.raises(ValueError, match="data: found 'set.npz', expected arrays.* the recipe names other files"):
+        bitfed.run(recipe, "set.npz", progress=False)
     refuse("recipe: found None", X, y, recipe=dict(recipe, seed=None))
 
 

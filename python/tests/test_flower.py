@@ -79,5 +79,5 @@ def test_float_arrays_train_under_flowers_own_strategy(tiny, tmp_path):
     model = simulate(recipe, tmp_path, "float", 4)
     import bitfed
 
-    scores = bitfed.Federation(recipe).evaluate(model._core)
+    scores = bitfed.Federation(recipe).evaluate(model)
     assert scores["accuracy"] > 0.5  # of four classes

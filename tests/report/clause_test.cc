@@ -99,6 +99,26 @@ TEST(ClauseLogic, NamesColumnsOfTables) {
   EXPECT_THAT(clause_pictures({member}, {"<x>"}, 1), HasSubstr("column 1 &lt;= 2.25"));
 }
 
+// Column 0 has the cuts 0.5, 1.5 and 2.5: > 1.5 implies > 0.5, and is never <= 0.5.
+TEST(ClauseLogic, ImpliedLiteralsAreLeftOutAndContradictionsComeLast) {
+  TsetlinMember member;
+  member.booleanizer.kind = "quantile";
+  member.booleanizer.cuts = {{0.5f, 1.5f, 2.5f}};
+  member.shape = {.height = 1, .width = 1, .planes = 3, .patch_height = 1, .patch_width = 1};
+  member.clauses = 2;
+  member.actions = BitMatrix(2, 6);
+  member.weights = {9, 1};
+  member.bias = {0};
+  member.actions.set(0, 1, true);  // > 1.5
+  member.actions.set(0, 3, true);  // <= 0.5
+  for (const size_t literal : {0, 1, 5}) member.actions.set(1, literal, true);
+  const std::vector<TsetlinMember> members = {member};
+  EXPECT_THAT(strongest_clauses_text(members, {"cat"}, 3, {"age"}),
+              ElementsAre("cat", "  +1  age > 1.5 & age <= 2.5", "  +9  age <= 0.5 & age > 1.5"));
+  EXPECT_THAT(strongest_clauses_text(members, {"cat"}, 1, {"age"}),
+              ElementsAre("cat", "  +1  age > 1.5 & age <= 2.5"));
+}
+
 // A patch of 84 makes pixels of 42; a frame of 52 pixels of 13, from x = 84 + 12.
 TEST(ClausePicture, DrawsPixelsAndRegion) {
   TsetlinMember member = make_member(1, 1);

@@ -6,6 +6,8 @@
 #include <bit>
 #include <span>
 
+#include "bitfed/tsetlin/clause_layout.h"
+
 namespace bitfed {
 namespace {
 
@@ -34,15 +36,25 @@ size_t included_literals(const TsetlinMember& member, size_t row) {
   return count;
 }
 
-ClauseView view(const TsetlinMember& member, size_t member_index, size_t row) {
+// The literals that no others imply; feature 0 and its negation where they contradict each other.
+std::vector<uint64_t> reduced(const TsetlinMember& member, const ClauseLayout& layout, size_t row) {
+  const uint64_t* words = member.actions.row(row);
+  std::vector<uint64_t> clause(words, words + words_for(layout.literals()));
+  reduce_clause(layout, clause.data());
+  return clause;
+}
+
+ClauseView view(const TsetlinMember& member, const ClauseLayout& layout, size_t member_index, size_t row) {
   const PatchShape& shape = member.shape;
+  const std::vector<uint64_t> clause = reduced(member, layout, row);
   return {.member = &member,
           .member_index = member_index,
           .row = row,
           .weight = member.weights[row],
           .y = read_range(member, row, 0, shape.positions_y()),
           .x = read_range(member, row, shape.positions_y() - 1, shape.positions_x()),
-          .literals = included_literals(member, row)};
+          .literals = included_literals(member, row),
+          .is_contradiction = get_bit(clause.data(), 0) && get_bit(clause.data(), layout.features)};
 }
 
 // Quantile bits lie column by column, a bit for each cut.
@@ -112,14 +124,16 @@ std::vector<ClauseView> strongest_clauses(const std::vector<TsetlinMember>& memb
   std::vector<ClauseView> found;
   for (size_t i = 0; i < members.size(); ++i) {
     const TsetlinMember& member = members[i];
+    const ClauseLayout layout = clause_layout(member.shape, member.booleanizer);
     for (size_t clause = 0; clause < member.clauses; ++clause) {
       const size_t row = class_index * member.clauses + clause;
       if (row >= member.weights.size() || member.weights[row] <= 0) continue;
-      if (included_literals(member, row) > 0) found.push_back(view(member, i, row));
+      if (included_literals(member, row) > 0) found.push_back(view(member, layout, i, row));
     }
   }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const ClauseView& a, const ClauseView& b) { return a.vote() > b.vote(); });
+  std::stable_sort(found.begin(), found.end(), [](const ClauseView& a, const ClauseView& b) {
+    return a.is_contradiction != b.is_contradiction ? b.is_contradiction : a.vote() > b.vote();
+  });
   found.resize(std::min(found.size(), count));
   return found;
 }
@@ -132,9 +146,16 @@ std::string clause_text(const ClauseView& clause, size_t literal_limit,
     if (++literals > literal_limit) return;
     content += (content.empty() ? "" : " & ") + literal_text(*clause.member, bit, is_one, columns);
   };
-  for (size_t bit = 0; bit < clause.member->shape.content_bits(); ++bit) {
-    if (clause.must_be_one(bit)) add(bit, true);
-    if (clause.must_be_zero(bit)) add(bit, false);
+  const PatchShape& shape = clause.member->shape;
+  const std::vector<uint64_t> needed =
+      reduced(*clause.member, clause_layout(shape, clause.member->booleanizer), clause.row);
+  for (size_t bit = 0; bit < shape.content_bits(); ++bit) {
+    const size_t feature = shape.position_bits() + bit;
+    const auto is_needed = [&](size_t literal) {
+      return clause.is_contradiction || get_bit(needed.data(), literal);
+    };
+    if (clause.must_be_one(bit) && is_needed(feature)) add(bit, true);
+    if (clause.must_be_zero(bit) && is_needed(shape.features() + feature)) add(bit, false);
   }
   if (literals > literal_limit) content += fmt::format(" … ({} more)", literals - literal_limit);
   const std::string position = position_text(clause);

@@ -27,7 +27,8 @@ struct ClauseView {
   int32_t weight = 0;
   PositionRange y;
   PositionRange x;
-  size_t literals = 0;  // included ones, positions among them
+  size_t literals = 0;            // included ones, positions among them
+  bool is_contradiction = false;  // it matches nothing
 
   // What the clause adds to its class's score when it fires.
   double vote() const;
@@ -41,14 +42,14 @@ struct ClauseView {
 size_t class_count(const std::vector<TsetlinMember>& members);
 
 // The clauses that vote most for the class, over all members: not empty, positive weight, the largest
-// vote first, the earlier one among equals.
+// vote first, the earlier one among equals; contradictory ones, which never vote, after all others.
 std::vector<ClauseView> strongest_clauses(const std::vector<TsetlinMember>& members, size_t class_index,
                                           size_t count);
 
 // The vote, where, what: "+0.037  y in 3..9, x in 0..4: p(0,2) & !p(4,1)": p(row, column) within the patch,
 // with the plane as a third number where there are several; a table's bits as "height > 0.5", or as
-// "column 3 > 0.5" where the names of its `columns` are not known. After `literal_limit` literals comes
-// "… (12 more)".
+// "column 3 > 0.5" where the names of its `columns` are not known. Literals that others imply (height > 0.3)
+// are left out. After `literal_limit` literals comes "… (12 more)".
 std::string clause_text(const ClauseView& clause, size_t literal_limit = 24,
                         const std::vector<std::string>& columns = {});
 

@@ -18,7 +18,7 @@ def main(grid: Grid, context: Context) -> None:
     simulated = federation(context)
 
     def evaluate(number, arrays):
-        return MetricRecord(simulated.evaluate(model_of(simulated, arrays)._core)) if number > 0 else None
+        return MetricRecord(simulated.evaluate(model_of(simulated, arrays))) if number > 0 else None
 
     strategy = FedAvg(fraction_evaluate=0.0)
     result = strategy.start(grid=grid, initial_arrays=initial_arrays(simulated), num_rounds=simulated.rounds,
