@@ -362,14 +362,16 @@ def main():
     save("model", "golden", b"\0" + (ROOT.parent.parent / "golden" / "tsetlin-1.safetensors").read_bytes())
 
     # First which message; see secure_messages_fuzz.cc.
-    keys = struct.pack("<I", 1) + bytes(range(96)) + struct.pack("<I", 2) + b"me" + struct.pack("<I", 3) + b"yes"
+    keys = struct.pack("<I", 1) + bytes(range(64)) + struct.pack("<I", 2) + b"me" + struct.pack("<I", 3) + b"yes"
     save("secure_messages", "keys", b"\0" + keys)
     save("secure_messages", "key_list", b"\1" + struct.pack("<III", 2, 1, 2) + struct.pack("<I", 1) + keys)
     save("secure_messages", "sealed", b"\2" + struct.pack("<III", 1, 3, 4) + b"seal")
+    sent = bytes(range(64)) + struct.pack("<II", 1, 3) + bytes(range(48)) + struct.pack("<I", 4) + b"seal"
+    save("secure_messages", "sent", b"\x09" + sent)
     for kind in (3, 7):
         save("secure_messages", f"numbers-{kind}", bytes([kind]) + struct.pack("<IIII", 3, 1, 2, 3))
     save("secure_messages", "opened", b"\4" + struct.pack("<II", 1, 3) + bytes(range(32)))
-    save("secure_messages", "sum", b"\x09fields U32 2 2\nelements U8 3\n\n" + struct.pack("<IIII", 2, 8, 1, 5) + b"ab\x11")
+    save("secure_messages", "sum", b"\x0afields U32 2 2\nelements U8 3\n\n" + struct.pack("<IIII", 2, 8, 1, 5) + b"ab\x11")
 
     # First the layout and what to do, then the number of clauses; see clauses_fuzz.cc.
     save("clauses", "message", bytes([0, 1]) + bytes.fromhex("f3fffffffffc0000"))

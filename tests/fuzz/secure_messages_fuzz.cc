@@ -89,7 +89,7 @@ const Round& after_shares() {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::span<const uint8_t> bytes(data + 1, size - 1);
-  switch (data[0] % 10) {
+  switch (data[0] % 11) {
     case 0:
       round_trip(bytes, read_keys, write_keys);
       break;
@@ -132,6 +132,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
       break;
     }
+    case 9:
+      round_trip(bytes, read_sent, write_sent);
+      break;
     default: {
       const std::optional<State> message = fuzzed_state(bytes);
       if (!message) return 0;

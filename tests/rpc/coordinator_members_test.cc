@@ -82,6 +82,24 @@ TEST_F(CoordinatorTest, WhoMayNotTakePart) {
   refused("bob", hello(0), "is held by client 'ann'");
 }
 
+TEST_F(CoordinatorTest, AMaskedFederationNeedsDevicesThatMaskInTheSameWay) {
+  options_.privacy.secure_aggregation = true;
+  start();
+  const auto text = [&](uint32_t masks) {
+    FakePeer peer;
+    coordinator_->opened(peer, "ann", "address");
+    FromClient message = hello(0);
+    message.mutable_hello()->set_masks(masks);
+    coordinator_->received(peer, message);
+    coordinator_->closed(peer, false);
+    return peer.text();
+  };
+  EXPECT_THAT(text(0), HasSubstr("masks updates by protocol 2, this client by none: update the client"));
+  EXPECT_THAT(text(1), HasSubstr("this client by 1: update the client"));
+  EXPECT_THAT(text(3), HasSubstr("this client by 3: update the server"));
+  EXPECT_EQ(text(2), "");
+}
+
 TEST_F(CoordinatorTest, WhatDoesNotFitIsRefusedAndTheRoundGoesOn) {
   start();
   FakePeer ann, bob, cem;

@@ -289,7 +289,8 @@ TEST_F(HostileServerTest, KeysOfAnotherRoundOrOfItsOwnAreRefused) {
     }
     SealedShares shares;
     for (uint32_t number : {1u, 2u})
-      shares[number] = read_sealed(others[number - 1].shares_for(write_key_list(list))).at(0);
+      shares[number] =
+          read_sent(others[number - 1].shares_for(write_key_list(list))).by_receiver.at(0).sealed;
     change(&list);
     send_secure(Secure::KEYS, attempt, write_key_list(list));
     if (next().has_failed()) return message_.failed().reason();
@@ -299,7 +300,7 @@ TEST_F(HostileServerTest, KeysOfAnotherRoundOrOfItsOwnAreRefused) {
   };
   const PublicKey servers = KeyPair(random_secret()).public_key();
   EXPECT_THAT(refusal(0, 7, [](KeyList*) {}), HasSubstr("those of client 1 cannot be opened: refused"));
-  EXPECT_THAT(refusal(1, 1, [&](KeyList* list) { list->keys[2].mask = servers; }),
+  EXPECT_THAT(refusal(1, 1, [&](KeyList* list) { list->keys[2].secret = servers; }),
               HasSubstr("those of client 2 cannot be opened: refused"));
   EXPECT_THAT(refusal(2, 2, [&](KeyList* list) { list->keys[2].channel = servers; }),
               HasSubstr("client 2: the keys are not signed by 'bob': refused"));

@@ -59,6 +59,8 @@ TEST(PrimitivesTest, AKeyOfLowOrderIsRefused) {
 
 // RFC 5869, cases 1 to 3.
 TEST(PrimitivesTest, Hkdf) {
+  EXPECT_EQ(hkdf_extract(Bytes(22, 0x0b), counting(0, 13)),
+            block_of(bytes_of("077709362c2e32df0ddc3f0dc47bba6390b6c73bb50f9c3122ec844ad7c2b3e5")));
   EXPECT_EQ(hkdf(Bytes(22, 0x0b), counting(0, 13), counting(0xf0, 10), 42),
             bytes_of("3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865"));
   EXPECT_EQ(

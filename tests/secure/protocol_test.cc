@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/random.h"
@@ -78,13 +79,14 @@ class Round {
     round.server_ = std::make_shared<SecureServer>(round.session_, numbers_, 3);
     round.masked_.clear();
     round.pending_.clear();
+    round.saved_.clear();
     return round;
   }
 
   // Everybody but `lost` sends keys, and so on.
   bool keys(const std::vector<uint32_t>& lost = {}) {
     for (const uint32_t number : without(lost)) server_->add_keys(number, client(number).keys());
-    return server_->end_keys();
+    return saved(server_->end_keys());
   }
   bool shares(const std::vector<uint32_t>& lost = {}) {
     for (const uint32_t number : server_->members())
@@ -92,7 +94,7 @@ class Round {
     for (const uint32_t number : without(lost)) {
       if (pending_.contains(number)) server_->add_shares(number, pending_[number]);
     }
-    return server_->end_shares();
+    return saved(server_->end_shares());
   }
   void mask() {
     for (const uint32_t number : server_->members()) {
@@ -104,7 +106,7 @@ class Round {
   bool updates(const std::vector<uint32_t>& lost = {}) {
     std::vector<uint32_t> survivors = without(lost);
     std::erase_if(survivors, [&](uint32_t number) { return !masked_.contains(number); });
-    return server_->end_updates(survivors);
+    return saved(server_->end_updates(survivors));
   }
   void open(const std::vector<uint32_t>& lost = {}) {
     for (const uint32_t number : server_->members()) {
@@ -125,9 +127,8 @@ class Round {
     return sum;
   }
   void restart_server() {
-    const Bytes saved = server_->save();
     server_ = std::make_shared<SecureServer>(session_, numbers_, 3);
-    server_->restore(saved);
+    server_->restore(saved_);
   }
   void restart_clients(size_t min_clients = 3) {
     std::map<uint32_t, SecureClient> restarted;
@@ -138,6 +139,10 @@ class Round {
   }
 
  private:
+  bool saved(bool ended) {
+    if (ended) saved_.push_back(server_->save());
+    return ended;
+  }
   std::vector<uint32_t> without(const std::vector<uint32_t>& lost) const {
     std::vector<uint32_t> left = numbers_;
     std::erase_if(left, [&](uint32_t n) { return std::find(lost.begin(), lost.end(), n) != lost.end(); });
@@ -152,6 +157,7 @@ class Round {
   std::map<uint32_t, SecureClient> clients_;
   std::map<uint32_t, ModularVector> updates_, masked_;
   std::map<uint32_t, Bytes> pending_;
+  std::vector<Bytes> saved_;  // by the server, of each phase
   std::shared_ptr<SecureServer> server_;
 };
 
@@ -265,7 +271,7 @@ TEST(HostileServerTest, AsksForASecondOpening) {
   EXPECT_EQ(again.open(write_numbers(first)), answer);
 }
 
-// Of 18 it got the share of the mask of its own, of 19 that of the mask key: never both of one.
+// Of 18 it got the share of the mask of its own, of 19 that of the wrap key: never both of one.
 TEST(HostileServerTest, GetsOneSecretOfEachPeer) {
   Round round(10);
   ASSERT_TRUE(round.keys() && round.shares());
@@ -361,9 +367,7 @@ TEST(HostileServerTest, ReplaysOrChangesTheKeysOfMasks) {
   };
   EXPECT_EQ(text(1, [](KeyList*, SealedShares*) {}), "");
   const PublicKey servers = KeyPair(random_secret()).public_key();
-  EXPECT_THAT(text(2, [&](KeyList* list, SealedShares*) { list->keys[15].mask = servers; }),
-              HasSubstr("those of client 15 cannot be opened: refused"));
-  EXPECT_THAT(text(3, [&](KeyList* list, SealedShares*) { list->keys[15].self_mask = servers; }),
+  EXPECT_THAT(text(2, [&](KeyList* list, SealedShares*) { list->keys[15].secret = servers; }),
               HasSubstr("those of client 15 cannot be opened: refused"));
   // Keys and shares of an earlier attempt, together.
   EXPECT_THAT(text(4,
@@ -382,8 +386,8 @@ TEST(HostileServerTest, ReplaysOrChangesTheKeysOfMasks) {
               HasSubstr("those of client 15 cannot be opened: refused"));
 }
 
-// A client that lost power may have forgotten the list that it sent shares for. To another list it sends
-// points of other polynomials, under another nonce.
+// A client that lost power may have forgotten the list that it sent shares for. Of other members it gets none
+// of the same secrets: of each the one half could be opened by these, and the other by those.
 TEST(HostileServerTest, SendsAnotherListToAClientThatForgot) {
   Round round(10);
   ASSERT_TRUE(round.keys());
@@ -394,13 +398,30 @@ TEST(HostileServerTest, SendsAnotherListToAClientThatForgot) {
   less.members.pop_back();
   const auto shares_for = [&](const Bytes& list) {
     SecureClient client(begun, round.channel(10, begun.channel), 3);
-    return read_sealed(client.shares_for(list)).at(11);
+    return client.shares_for(list);
   };
-  const Bytes first = shares_for(whole);
-  EXPECT_EQ(shares_for(whole), first);
-  const Bytes second = shares_for(write_key_list(less));
-  ASSERT_EQ(first.size(), 12u + 64 + 16);
-  EXPECT_NE(Bytes(first.begin(), first.begin() + 12), Bytes(second.begin(), second.begin() + 12));
+  EXPECT_EQ(shares_for(whole), shares_for(whole));
+  const SentShares first = read_sent(shares_for(whole));
+  const SentShares second = read_sent(shares_for(write_key_list(less)));
+  EXPECT_NE(first.self_mask, second.self_mask);
+  EXPECT_NE(first.wrap_key, second.wrap_key);
+  EXPECT_NE(first.by_receiver.at(11).check, second.by_receiver.at(11).check);
+  EXPECT_NE(first.by_receiver.at(11).sealed, second.by_receiver.at(11).sealed);
+}
+
+// Clients that were told of different members cannot read each other's shares.
+TEST(HostileServerTest, TellsClientsDifferentMembers) {
+  Round round(10);
+  ASSERT_TRUE(round.keys());
+  KeyList less = read_key_list(round.server().message_for(11));
+  less.keys.erase(19);
+  less.members.pop_back();
+  const SentShares shares = read_sent(round.client(11).shares_for(write_key_list(less)));
+  round.client(10).shares_for(round.server().message_for(10));
+  EXPECT_THAT(error_text([&] {
+                round.client(10).take_shares(write_sealed({{11, shares.by_receiver.at(10).sealed}}));
+              }),
+              HasSubstr("those of client 11 cannot be opened: refused"));
 }
 
 TEST(HostileServerTest, PutsItsOwnKeysIn) {
@@ -473,6 +494,85 @@ TEST(HostileClientTest, WrongSharesOpenNothing) {
   EXPECT_THAT(error_text([&] { round.sum(); }), HasSubstr("the shares of client 13's secret do not fit"));
   EXPECT_THAT(error_text([&] { round.server().add_keys(11, round.client(12).keys()); }),
               HasSubstr("found those of client 12, expected 11"));
+}
+
+// The key of a pair that a lost client left at the server is not the one that the survivor masked with.
+TEST(HostileClientTest, AWrongMaskOfAPairOpensNothing) {
+  for (const bool wrapped : {true, false}) {
+    Round round(10);
+    ASSERT_TRUE(round.keys());
+    for (uint32_t number = 10; number < 20; ++number) {
+      SentShares sent = read_sent(round.client(number).shares_for(round.server().message_for(number)));
+      SentShare& to_12 = sent.by_receiver[12];
+      if (number == 14) (wrapped ? to_12.wrapped[3] : to_12.check[3]) ^= 1;
+      if (number == 12) sent.by_receiver.erase(12);
+      EXPECT_TRUE(round.server().add_shares(number, write_sent(sent)));
+    }
+    ASSERT_TRUE(round.server().end_shares());
+    round.mask();
+    ASSERT_TRUE(round.updates({wrapped ? 14u : 12u}));
+    round.open();
+    ASSERT_TRUE(round.server().can_open());
+    EXPECT_THAT(error_text([&] { round.sum(); }),
+                HasSubstr("clients 12 and 14 tell different masks of their pair"));
+  }
+}
+
+// What an opened wrap key gives away is of one sum: the same two channels have another pair in another one,
+// and in the same one where either has drawn another secret.
+TEST(PairTest, IsOfOneSumAndOfWhatBothHavePublished) {
+  const Secret agreed = random_secret();
+  const Secret wrap_key = random_secret();
+  const RoundKeys one{3, random_secret(), random_secret(), {}, {}};
+  const RoundKeys other{7, random_secret(), random_secret(), {}, {}};
+  const Digest sum = random_secret();
+  const Pair pair = pair_of(agreed, sum, one, other);
+  EXPECT_EQ(pair_of(agreed, sum, other, one).key, pair.key);
+  EXPECT_EQ(pair_of(agreed, sum, other, one).to_higher, pair.to_higher);
+  EXPECT_NE(pair.to_higher, pair.to_lower);
+  EXPECT_NE(pair.key, pair.to_lower);
+  EXPECT_NE(mask_of(pair.key).seed, pair.key);
+  std::set<Secret> keys = {pair.key};
+  EXPECT_TRUE(keys.insert(pair_of(agreed, random_secret(), one, other).key).second);
+  EXPECT_TRUE(keys.insert(pair_of(random_secret(), sum, one, other).key).second);
+  for (const bool first : {true, false}) {
+    for (const bool channel : {true, false}) {
+      RoundKeys changed = first ? one : other;
+      (channel ? changed.channel : changed.secret)[0] ^= 1;
+      EXPECT_TRUE(keys.insert(pair_of(agreed, sum, changed, first ? other : one).key).second);
+    }
+  }
+  const Secret hidden = wrap(wrap_key, pair.key, other);
+  EXPECT_NE(hidden, pair.key);
+  EXPECT_EQ(wrap(wrap_key, hidden, other), pair.key);
+  // No two keys are hidden by the same bytes.
+  RoundKeys again = other;
+  again.secret[0] ^= 1;
+  EXPECT_NE(wrap(wrap_key, hidden, again), pair.key);
+  EXPECT_NE(wrap(wrap_key, hidden, one), pair.key);
+}
+
+// Computed by Python's hmac module, from docs/reference/protocol.md.
+TEST(PairTest, KnownAnswers) {
+  const auto all = [](uint8_t value) {
+    Secret secret;
+    secret.fill(value);
+    return secret;
+  };
+  Secret agreed;
+  std::iota(agreed.begin(), agreed.end(), uint8_t{0});
+  const RoundKeys lower{3, all(4), all(5), {}, {}};
+  const RoundKeys higher{258, all(6), all(7), {}, {}};
+  const Pair pair = pair_of(agreed, all(1), higher, lower);
+  EXPECT_EQ(text_of(pair.to_higher), "509b51653ca43692a7bad74c8bec8621b40e82bc783613ab1cc3fcd45bcb5b2c");
+  EXPECT_EQ(text_of(pair.to_lower), "11a8a15a5adf503cfcedf1813ea4470d1f9816f9da5b2b3d24030d952179052d");
+  EXPECT_EQ(text_of(pair.key), "acd3b8b59bc513d0218a13d7dfbc6777250c7765018cf394d564396f3b7f1098");
+  const PairMask mask = mask_of(pair.key);
+  EXPECT_EQ(text_of(mask.seed), "226767b8edffdb0e575fc41b43a993866c64d839c70c50609ab2faf6fc90043a");
+  EXPECT_THAT(mask.check,
+              ::testing::ElementsAre(28, 246, 239, 94, 74, 188, 19, 111, 117, 123, 6, 144, 67, 29, 110, 32));
+  EXPECT_EQ(text_of(wrap(all(8), pair.key, higher)),
+            "4dfca2db1bb10cc20e831e68e8aea34e47158521dc7fc07d8bec3268cf400cda");
 }
 
 TEST(NeighboursTest, LargeRoundsAreRingsOfTheSession) {

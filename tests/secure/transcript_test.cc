@@ -19,6 +19,7 @@ const std::vector<ModularField> kFields = {{64, 4}};
 // All that the server sees of one round, and the sum that it opens.
 struct Transcript {
   std::vector<ModularVector> masked;
+  Bytes hidden;  // what it is given for later: wrapped keys of pairs, their checks, sealed shares
   ModularVector sum;
 };
 
@@ -34,9 +35,20 @@ Transcript round_of(const std::vector<ModularVector>& updates) {
                          std::make_shared<Channel>(random_secret(), "transcript", number, nobody), 3);
   for (const uint32_t n : numbers) server.add_keys(n, clients[n].keys());
   EXPECT_TRUE(server.end_keys());
-  for (const uint32_t n : numbers) server.add_shares(n, clients[n].shares_for(server.message_for(n)));
+  Transcript transcript{updates, {}, ModularVector::zero(kFields)};
+  for (const uint32_t n : numbers) {
+    const Bytes shares = clients[n].shares_for(server.message_for(n));
+    for (const auto& [receiver, sent] : read_sent(shares).by_receiver) {
+      const auto add = [&](const auto& bytes) {
+        transcript.hidden.insert(transcript.hidden.end(), bytes.begin(), bytes.end());
+      };
+      add(sent.wrapped);
+      if (n < receiver) add(sent.check);  // the other one's is the same
+      add(sent.sealed);
+    }
+    server.add_shares(n, shares);
+  }
   EXPECT_TRUE(server.end_shares());
-  Transcript transcript{updates, ModularVector::zero(kFields)};
   for (const uint32_t n : numbers) {
     clients[n].take_shares(server.message_for(n));
     clients[n].mask(&transcript.masked[n]);
@@ -78,9 +90,11 @@ TEST(TranscriptTest, UniformWhateverTheUpdatesAndNothingButTheSum) {
   std::array<std::vector<uint64_t>, 2> pairs = {std::vector<uint64_t>(256), std::vector<uint64_t>(256)};
   for (const bool world : {false, true}) {
     std::vector<std::vector<uint64_t>> counts(kClients, std::vector<uint64_t>(16));
+    std::vector<uint64_t> hidden(256);
     for (int run = 0; run < 200; ++run) {
       const Transcript transcript = round_of(world ? moved : updates);
       for (const uint64_t value : transcript.sum.values) ASSERT_EQ(value, (1 + 4 + 7 + 10) & 15);
+      for (const uint8_t byte : transcript.hidden) ++hidden[byte];
       for (size_t i = 0; i < 64; ++i) {
         for (size_t client = 0; client < kClients; ++client)
           ++counts[client][transcript.masked[client].values[i]];
@@ -89,6 +103,7 @@ TEST(TranscriptTest, UniformWhateverTheUpdatesAndNothingButTheSum) {
     }
     for (const auto& of_client : counts) expect_uniform(of_client, "one client's masked update");
     expect_uniform(pairs[world], "two clients' masked updates");
+    expect_uniform(hidden, "wrapped keys, checks and sealed shares");
   }
   // The two worlds beside each other: 2 x 256 cells.
   double statistic = 0;

@@ -276,7 +276,7 @@ class FederationClient {
     if (options_.own.part) hello.set_part(*options_.own.part);
     if (const auto membership = store_.membership()) hello.set_federation(membership->federation);
     hello.set_after_round(store_.after_round());
-    hello.set_masks(true);
+    hello.set_masks(kMaskProtocol);
     send(message);
     const auto answer = next_message();
     if (!answer->has_welcome()) throw input_error("the server: found another message, expected a welcome");
@@ -475,15 +475,16 @@ class FederationClient {
     const auto keep = [&] { store_.put_sum({sum.round, sum.attempt, client.session()}); };
     keep();
     if (client.can_mask()) return client;
-    Bytes key_list = client.session().key_list;
-    if (key_list.empty()) {
+    Bytes shares;
+    if (!client.session().key_list.empty()) {
+      shares = client.shares();
+    } else {
       send_secure(sum, v1::Secure::KEYS, client.keys());
-      const auto received = wait_for_secure(sum, v1::Secure::KEYS);
-      if (!received) return std::nullopt;
-      key_list = *received;
+      const auto key_list = wait_for_secure(sum, v1::Secure::KEYS);
+      if (!key_list) return std::nullopt;
+      shares = client.shares_for(*key_list);
+      keep();
     }
-    const Bytes shares = client.shares_for(key_list);
-    keep();
     send_secure(sum, v1::Secure::SHARES, shares);
     const auto peers = wait_for_secure(sum, v1::Secure::SHARES);
     if (!peers) return std::nullopt;

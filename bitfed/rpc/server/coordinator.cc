@@ -404,8 +404,10 @@ void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& mes
                        printable(message.federation(), kMaxNameBytes)));
     return;
   }
-  if (options_.privacy.secure_aggregation && !message.masks()) {
-    refuse("this federation masks updates, and this client cannot: update the client");
+  if (options_.privacy.secure_aggregation && message.masks() != kMaskProtocol) {
+    refuse(fmt::format("this federation masks updates by protocol {}, this client by {}: update the {}",
+                       kMaskProtocol, message.masks() == 0 ? "none" : std::to_string(message.masks()),
+                       message.masks() < kMaskProtocol ? "client" : "server"));
     return;
   }
   const bool known = is_registered(connection.name);

@@ -23,7 +23,7 @@ void Coordinator::begin_sum(uint32_t round, uint32_t attempt, const std::vector<
   const std::lock_guard lock(mutex_);
   sum_.emplace(
       Sum{round, attempt, text_of(session), SecureServer(session, clients, options_.privacy.min_survivors)});
-  if (const Bytes saved = store_.sum_state(round); !saved.empty()) sum_->server.restore(saved);
+  sum_->server.restore(store_.sum_phases(round));
 }
 
 void Coordinator::secure(const Connection& connection, const Secure& message) {
@@ -88,7 +88,7 @@ bool Coordinator::agree_on_masks(std::unique_lock<std::mutex>& lock) {
                                           sum_->round, keys ? "keys" : "shares")});
       return false;
     }
-    store_.put_sum_state(sum_->round, server.save());
+    store_.add_sum_phase(sum_->round, server.save());
     hand_sums();
   }
   const std::vector<uint32_t>& members = server.members();
@@ -112,7 +112,7 @@ Opening Coordinator::open_sum(uint32_t round, const std::vector<uint32_t>& answe
   if (server.phase() != Phase::kOpening) {
     if (!server.end_updates(answered))
       return give_up(fmt::format("{} clients sent their update, too few", answered.size()), false);
-    store_.put_sum_state(round, server.save());
+    store_.add_sum_phase(round, server.save());
   }
   hand_sums();
   wait_for_phase(lock, [&] { return server.can_open(); });

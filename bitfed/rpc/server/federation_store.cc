@@ -29,7 +29,9 @@ constexpr std::string_view kAdded[] = {
     "NULL)",
     "CREATE TABLE IF NOT EXISTS dropped (client INTEGER PRIMARY KEY)",
     "CREATE TABLE IF NOT EXISTS paused (one INTEGER PRIMARY KEY CHECK (one = 1))",
-    "CREATE TABLE IF NOT EXISTS sums (round INTEGER PRIMARY KEY, state BLOB NOT NULL)",
+    "DROP TABLE IF EXISTS sums",  // of builds that masked otherwise
+    "CREATE TABLE IF NOT EXISTS sum_phases (round INTEGER NOT NULL, phase INTEGER NOT NULL, state BLOB NOT "
+    "NULL, PRIMARY KEY (round, phase))",
     "CREATE TABLE IF NOT EXISTS newest (client INTEGER PRIMARY KEY, round INTEGER NOT NULL)",
     "CREATE TABLE IF NOT EXISTS policy (one INTEGER PRIMARY KEY CHECK (one = 1), minimum_clients INTEGER NOT "
     "NULL, "
@@ -197,7 +199,7 @@ std::optional<uint32_t> FederationStore::abandon_round(uint32_t round) {
   database_.transaction([&] {
     database_.prepare("DELETE FROM rounds WHERE round = ?").bind(int64_t{round}).run();
     database_.prepare("DELETE FROM updates WHERE round = ?").bind(int64_t{round}).run();
-    database_.prepare("DELETE FROM sums WHERE round = ?").bind(int64_t{round}).run();
+    database_.prepare("DELETE FROM sum_phases WHERE round = ?").bind(int64_t{round}).run();
     database_
         .prepare("INSERT INTO attempts VALUES (?, 1) ON CONFLICT (round) DO UPDATE SET count = count + 1")
         .bind(int64_t{round})
@@ -212,15 +214,18 @@ uint32_t FederationStore::attempts(uint32_t round) const {
   return row.bind(int64_t{round}).step() ? static_cast<uint32_t>(row.integer(0)) : 0;
 }
 
-Bytes FederationStore::sum_state(uint32_t round) const {
+std::vector<Bytes> FederationStore::sum_phases(uint32_t round) const {
   const auto held = database_.lock();
-  Statement row = database_.prepare("SELECT state FROM sums WHERE round = ?");
-  return row.bind(int64_t{round}).step() ? row.bytes(0) : Bytes();
+  std::vector<Bytes> phases;
+  Statement row = database_.prepare("SELECT state FROM sum_phases WHERE round = ? ORDER BY phase");
+  row.bind(int64_t{round});
+  while (row.step()) phases.push_back(row.bytes(0));
+  return phases;
 }
 
-void FederationStore::put_sum_state(uint32_t round, const Bytes& state) {
+void FederationStore::add_sum_phase(uint32_t round, const Bytes& state) {
   const auto held = database_.lock();
-  database_.prepare("INSERT OR REPLACE INTO sums VALUES (?, ?)")
+  database_.prepare("INSERT INTO sum_phases SELECT ?1, COUNT(*), ?2 FROM sum_phases WHERE round = ?1")
       .bind(int64_t{round})
       .bind(std::span<const uint8_t>(state))
       .run();
@@ -302,7 +307,7 @@ void FederationStore::prune() {
           "train_seconds FROM updates WHERE round <= ? AND upload IS NOT NULL")
       .bind(removable_)
       .run();
-  database_.prepare("DELETE FROM sums WHERE round <= ?").bind(removable_).run();
+  database_.prepare("DELETE FROM sum_phases WHERE round <= ?").bind(removable_).run();
   const int64_t oldest = removable_ - kept_rounds_;
   database_.prepare("DELETE FROM rounds WHERE round < ?").bind(oldest).run();
   database_

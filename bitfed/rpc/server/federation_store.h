@@ -51,9 +51,9 @@ class FederationStore : public RoundStore {
   // The round of the checkpoint; -1: none yet.
   int64_t finished_round() const;
 
-  // How far the secure aggregation of a round has come; empty: not begun.
-  Bytes sum_state(uint32_t round) const;
-  void put_sum_state(uint32_t round, const Bytes& state);
+  // How far the secure aggregation of a round has come: what each phase has added, in order.
+  std::vector<Bytes> sum_phases(uint32_t round) const;
+  void add_sum_phase(uint32_t round, const Bytes& state);
 
   // Copies the state, as of now, to a file that must not exist yet; the owner alone can read it.
   void back_up(const std::filesystem::path& file) { database_.back_up(file); }

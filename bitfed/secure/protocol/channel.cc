@@ -23,7 +23,7 @@ std::string Channel::check(const RoundKeys& keys) const {
 Secret Channel::agree(const PublicKey& peer) {
   if (const auto found = agreed_.find(peer); found != agreed_.end()) return found->second;
   if (agreed_.size() >= kMaxAgreed) agreed_.clear();
-  return agreed_.emplace(peer, pair_.agree(peer)).first->second;
+  return agreed_.emplace(peer, hkdf_extract(pair_.agree(peer), {})).first->second;
 }
 
 }  // namespace bitfed

@@ -11,9 +11,11 @@
 
 namespace bitfed {
 
-// How a client seals shares for others of its federation, past the server. Its key is signed once and serves
+// What a client has in common with others of its federation, past the server: shares are sealed and updates
+// masked with it. Its key is signed once and serves
 // many sums, so that peers check the signature and agree on a secret with it once. Whoever steals it later
-// can read the shares of all of these sums: it should not live long. For one thread.
+// can read the shares, and compute the masks of its pairs, of all of these sums: it should not live long. For
+// one thread.
 class Channel {
  public:
   Channel(const Secret& key, std::string federation, uint32_t number,
@@ -28,7 +30,7 @@ class Channel {
   // The name of the peer that these keys are of; an input_error where their signature is not good.
   std::string check(const RoundKeys& keys) const;
 
-  // What both agree on.
+  // What both agree on, as HKDF extracts it.
   Secret agree(const PublicKey& peer);
 
  private:

@@ -33,10 +33,6 @@ void combine_mask(const Secret& seed, ModularVector* vector, const Combine& comb
 
 }  // namespace
 
-Secret mask_seed(const KeyPair& mask_key, const PublicKey& peer, const Digest& session) {
-  return derive(mask_key.agree(peer), "mask of a pair", session);
-}
-
 void apply_mask(const Secret& seed, MaskSign sign, ModularVector* vector) {
   if (sign == MaskSign::kAdd) {
     combine_mask(seed, vector, [](uint64_t value, uint64_t drawn) { return value + drawn; });

@@ -10,7 +10,4 @@ namespace bitfed {
 enum class MaskSign { kAdd, kSubtract };
 void apply_mask(const Secret& seed, MaskSign sign, ModularVector* vector);
 
-// The seed of a pair's mask, the same for either side.
-Secret mask_seed(const KeyPair& mask_key, const PublicKey& peer, const Digest& session);
-
 }  // namespace bitfed

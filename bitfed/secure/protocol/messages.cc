@@ -31,8 +31,9 @@ class Reader {
   Reader(std::span<const uint8_t> bytes, const char* name) : reader_(bytes, name), name_(name) {}
 
   uint32_t u32() { return reader_.u32_le(); }
-  std::array<uint8_t, 32> block() {
-    std::array<uint8_t, 32> result;
+  template <size_t size = 32>
+  std::array<uint8_t, size> block() {
+    std::array<uint8_t, size> result;
     const auto bytes = reader_.take(result.size());
     std::copy(bytes.begin(), bytes.end(), result.begin());
     return result;
@@ -73,9 +74,8 @@ class Reader {
 
 void put_keys(const RoundKeys& keys, Bytes* bytes) {
   put_u32(keys.number, bytes);
-  put(keys.mask, bytes);
+  put(keys.secret, bytes);
   put(keys.channel, bytes);
-  put(keys.self_mask, bytes);
   put_sized(keys.certificate, bytes);
   put_sized(keys.signature, bytes);
 }
@@ -83,9 +83,8 @@ void put_keys(const RoundKeys& keys, Bytes* bytes) {
 RoundKeys take_keys(Reader* reader) {
   RoundKeys keys;
   keys.number = reader->number();
-  keys.mask = reader->block();
+  keys.secret = reader->block();
   keys.channel = reader->block();
-  keys.self_mask = reader->block();
   keys.certificate = reader->sized();
   keys.signature = reader->sized();
   return keys;
@@ -146,13 +145,42 @@ KeyList read_key_list(std::span<const uint8_t> bytes) {
   KeyList list;
   list.members = take_numbers(&reader);
   reader.begin_list();
-  for (uint32_t left = reader.count(4 + 3 * 32 + 8); left > 0; --left) {
+  for (uint32_t left = reader.count(4 + 2 * 32 + 8); left > 0; --left) {
     RoundKeys keys = take_keys(&reader);
     const uint32_t number = keys.number;
     list.keys.emplace(number, std::move(keys));
   }
   reader.end();
   return list;
+}
+
+Bytes write_sent(const SentShares& shares) {
+  Bytes bytes;
+  put(shares.self_mask, &bytes);
+  put(shares.wrap_key, &bytes);
+  put_u32(static_cast<uint32_t>(shares.by_receiver.size()), &bytes);
+  for (const auto& [number, sent] : shares.by_receiver) {
+    put_u32(number, &bytes);
+    put(sent.wrapped, &bytes);
+    put(sent.check, &bytes);
+    put_sized(sent.sealed, &bytes);
+  }
+  return bytes;
+}
+
+SentShares read_sent(std::span<const uint8_t> bytes) {
+  Reader reader(bytes, "shares for others");
+  SentShares shares;
+  shares.self_mask = reader.block();
+  shares.wrap_key = reader.block();
+  for (uint32_t left = reader.count(4 + 32 + 16 + 4); left > 0; --left) {
+    SentShare& sent = shares.by_receiver[reader.number()];
+    sent.wrapped = reader.block();
+    sent.check = reader.block<16>();
+    sent.sealed = reader.sized();
+  }
+  reader.end();
+  return shares;
 }
 
 Bytes write_sealed(const SealedShares& shares) {

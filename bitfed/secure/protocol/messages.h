@@ -19,13 +19,12 @@ Digest session_of(const std::string& federation, uint32_t round, uint32_t attemp
 
 std::string text_of(const Digest& session);  // hexadecimal
 
-// A client's keys of one session. Shares are sealed for a channel key that is signed; the other two are bound
-// to the session and to their owner by the shares that come with them (see SecureClient).
+// A client's keys of one session. The channel key is signed; the digest is bound to the session and to its
+// owner by the shares that come with it (see SecureClient).
 struct RoundKeys {
   uint32_t number = 0;
-  PublicKey mask = {};     // agrees on masks; its private part is shared among the holders
-  PublicKey channel = {};  // agrees on the keys that shares are sealed with; may be that of other sessions
-  Digest self_mask = {};   // of the seed of the mask of its own, so that an opened one can be checked
+  Digest secret = {};      // of its secret of this session: another secret, other masks
+  PublicKey channel = {};  // agrees on a secret with each peer; may be that of other sessions
   Bytes certificate;       // who it is, and
   Bytes signature;         // its signature of signed_text()
 
@@ -44,7 +43,22 @@ struct KeyList {
 Bytes write_key_list(const KeyList& list);
 KeyList read_key_list(std::span<const uint8_t> bytes);
 
-// Sealed shares: from a client by receiver, or to a client by sender.
+// What a client sends once it has a list of keys.
+using PairCheck = std::array<uint8_t, 16>;
+struct SentShare {
+  Bytes sealed;          // for the neighbour
+  Secret wrapped = {};   // for the server: the pair's key under the client's wrap key
+  PairCheck check = {};  // of the pair's mask; both say the same
+};
+struct SentShares {
+  Digest self_mask = {};  // of the seed of the mask of its own, so that an opened one can be checked
+  Digest wrap_key = {};   // the same
+  std::map<uint32_t, SentShare> by_receiver;
+};
+Bytes write_sent(const SentShares& shares);
+SentShares read_sent(std::span<const uint8_t> bytes);
+
+// The sealed shares for a client, by sender.
 using SealedShares = std::map<uint32_t, Bytes>;
 Bytes write_sealed(const SealedShares& shares);
 SealedShares read_sealed(std::span<const uint8_t> bytes);
@@ -54,7 +68,7 @@ Bytes write_numbers(const std::vector<uint32_t>& numbers);
 std::vector<uint32_t> read_numbers(std::span<const uint8_t> bytes);
 
 // A client's share of one secret of each client it holds shares of: of the mask of its own where that client
-// is in the sum, else of its mask key.
+// is in the sum, else of its wrap key.
 using OpenedShares = std::map<uint32_t, Secret>;
 Bytes write_opened(const OpenedShares& shares);
 OpenedShares read_opened(std::span<const uint8_t> bytes);

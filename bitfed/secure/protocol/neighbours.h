@@ -36,7 +36,7 @@ constexpr size_t threshold_of(size_t holders) {
 }
 
 // A server may tell clients different survivors. If every client sees at least `answering` of its holders
-// among them, a sum that can be opened still has this many clients: to take one out, its mask key must be
+// among them, a sum that can be opened still has this many clients: to take one out, its wrap key must be
 // opened, for which threshold_of(holders) clients must have been told that it is lost; and each of the
 // members can be told so of at most holders - answering others.
 constexpr size_t least_in_sum(size_t members, size_t holders, size_t answering) {

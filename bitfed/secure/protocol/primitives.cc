@@ -50,25 +50,19 @@ const EVP_CIPHER* chacha20_poly1305() {
 
 using Parts = std::initializer_list<std::span<const uint8_t>>;
 
-// Of the parts in sequence.
-class Hash {
- public:
-  Hash() : context_(EVP_MD_CTX_new()) {
-    check(context_ != nullptr && EVP_DigestInit_ex(context_.get(), sha256(), nullptr) == 1, "SHA-256");
-  }
-  Hash& add(std::span<const uint8_t> part) {
-    check(EVP_DigestUpdate(context_.get(), part.data(), part.size()) == 1, "SHA-256");
-    return *this;
-  }
-  Digest end() {
-    Digest digest;
-    check(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1, "SHA-256");
-    return digest;
-  }
-
- private:
-  std::unique_ptr<EVP_MD_CTX, FreeBy<EVP_MD_CTX_free>> context_;
-};
+// SHA-256 of the parts in sequence. The context is kept: making one takes longer than a short message.
+Digest hash_of(std::span<const uint8_t> first, const Parts& rest) {
+  thread_local const std::unique_ptr<EVP_MD_CTX, FreeBy<EVP_MD_CTX_free>> kContext(EVP_MD_CTX_new());
+  const auto add = [](std::span<const uint8_t> part) {
+    return EVP_DigestUpdate(kContext.get(), part.data(), part.size()) == 1;
+  };
+  Digest digest;
+  check(kContext != nullptr && EVP_DigestInit_ex(kContext.get(), sha256(), nullptr) == 1 && add(first) &&
+            std::all_of(rest.begin(), rest.end(), add) &&
+            EVP_DigestFinal_ex(kContext.get(), digest.data(), nullptr) == 1,
+        "SHA-256");
+  return digest;
+}
 
 // HMAC-SHA-256 (RFC 2104).
 Digest hmac(std::span<const uint8_t> key, const Parts& parts) {
@@ -77,11 +71,9 @@ Digest hmac(std::span<const uint8_t> key, const Parts& parts) {
   if (key.size() > block.size()) key = short_key;
   std::copy(key.begin(), key.end(), block.begin());
   for (uint8_t& byte : block) byte ^= 0x36;
-  Hash inner;
-  inner.add(block);
-  for (const auto part : parts) inner.add(part);
+  const Digest inner = hash_of(block, parts);
   for (uint8_t& byte : block) byte ^= 0x36 ^ 0x5c;
-  const Digest digest = Hash().add(block).add(inner.end()).end();
+  const Digest digest = hash_of(block, {inner});
   OPENSSL_cleanse(block.data(), block.size());
   return digest;
 }
@@ -100,7 +92,7 @@ Secret random_secret() {
 }
 
 Digest digest_of(std::span<const uint8_t> bytes) {
-  return Hash().add(bytes).end();
+  return hash_of(bytes, {});
 }
 
 KeyPair::KeyPair(const Secret& private_key)
@@ -130,19 +122,26 @@ Secret KeyPair::agree(const PublicKey& peer) const {
   return shared;
 }
 
-Bytes hkdf(std::span<const uint8_t> key, std::span<const uint8_t> salt, std::span<const uint8_t> info,
-           size_t size) {
-  const Digest drawn = hmac(salt, {key});  // no salt is the same as zeros
+Secret hkdf_extract(std::span<const uint8_t> key, std::span<const uint8_t> salt) {
+  return hmac(salt, {key});  // no salt is the same as zeros
+}
+
+Bytes hkdf_expand(const Secret& extracted, std::span<const uint8_t> info, size_t size) {
   Bytes result;
   Digest block = {};
   for (uint8_t number = 1; result.size() < size; ++number) {
     assert(number > 0);  // at most 255 blocks
     const std::span<const uint8_t> before = std::span(block).first(result.empty() ? 0 : block.size());
-    block = hmac(drawn, {before, info, std::span(&number, 1)});
+    block = hmac(extracted, {before, info, std::span(&number, 1)});
     result.insert(result.end(), block.begin(),
                   block.begin() + static_cast<ptrdiff_t>(std::min(block.size(), size - result.size())));
   }
   return result;
+}
+
+Bytes hkdf(std::span<const uint8_t> key, std::span<const uint8_t> salt, std::span<const uint8_t> info,
+           size_t size) {
+  return hkdf_expand(hkdf_extract(key, salt), info, size);
 }
 
 Secret derive(const Secret& key, std::string_view purpose, std::span<const uint8_t> context) {

@@ -34,7 +34,9 @@ class KeyPair {
   PublicKey public_key_ = {};
 };
 
-// HKDF with SHA-256 (RFC 5869).
+// HKDF with SHA-256 (RFC 5869), and its two halves.
+Secret hkdf_extract(std::span<const uint8_t> key, std::span<const uint8_t> salt);
+Bytes hkdf_expand(const Secret& extracted, std::span<const uint8_t> info, size_t size);
 Bytes hkdf(std::span<const uint8_t> key, std::span<const uint8_t> salt, std::span<const uint8_t> info,
            size_t size);
 // A key for one purpose in one context.

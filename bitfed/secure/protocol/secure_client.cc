@@ -11,21 +11,10 @@
 namespace bitfed {
 namespace {
 
-constexpr const char* kMaskKey = "mask key";
+constexpr const char* kWrapKey = "wrap key";
 constexpr const char* kSelfMask = "mask of its own";
 constexpr const char* kSelfMaskShares = "shares of the mask of its own";
-constexpr const char* kMaskKeyShares = "shares of the mask key";
-
-// What sealed shares are bound to.
-Bytes about(const Digest& session, const RoundKeys& from, uint32_t to) {
-  Bytes text(session.begin(), session.end());
-  for (const uint32_t number : {from.number, to}) {
-    for (int i = 0; i < 4; ++i) text.push_back(static_cast<uint8_t>(number >> (8 * i)));
-  }
-  text.insert(text.end(), from.mask.begin(), from.mask.end());
-  text.insert(text.end(), from.self_mask.begin(), from.self_mask.end());
-  return text;
-}
+constexpr const char* kWrapKeyShares = "shares of the wrap key";
 
 bool contains(const std::vector<uint32_t>& numbers, uint32_t number) {
   return std::binary_search(numbers.begin(), numbers.end(), number);
@@ -47,10 +36,15 @@ SecureClient::SecureClient(ClientSession session, std::shared_ptr<Channel> chann
     : session_(std::move(session)),
       channel_(std::move(channel)),
       number_(channel_->number()),
-      min_clients_(min_clients),
-      mask_key_(own(kMaskKey)) {
+      min_clients_(min_clients) {
   session_.channel = channel_->key();
-  if (!session_.key_list.empty()) read_list();
+  if (!session_.key_list.empty()) {
+    const std::span<const uint8_t> kept = session_.key_list;
+    if (kept.size() < list_digest_.size())
+      throw input_error("the state of a sum: found a list of keys of {} bytes: damaged", kept.size());
+    std::copy_n(kept.begin(), list_digest_.size(), list_digest_.begin());
+    take_list(read_key_list(kept.subspan(list_digest_.size())));
+  }
   if (!session_.peer_shares.empty()) read_shares();
 }
 
@@ -58,10 +52,10 @@ Secret SecureClient::own(const char* purpose) const {
   return derive(session_.secret, purpose, session_.session);
 }
 
-// Another for another list of keys, so that no two lists get shares of one polynomial, or two messages under
-// one nonce, also if the first was forgotten.
-Secret SecureClient::own_of_list(const char* purpose) const {
-  return derive(session_.secret, purpose, list_digest_);
+// Another for other members, so that no two sets of holders get shares of one secret, also if the first list
+// was forgotten.
+Secret SecureClient::own_of_sum(const char* purpose) const {
+  return derive(session_.secret, purpose, sum_);
 }
 
 Secret SecureClient::noise_seed() const {
@@ -70,8 +64,7 @@ Secret SecureClient::noise_seed() const {
 
 RoundKeys SecureClient::own_keys() const {
   RoundKeys keys = channel_->keys();
-  keys.mask = mask_key_.public_key();
-  keys.self_mask = digest_of(own(kSelfMask));
+  keys.secret = digest_of(own("published"));
   return keys;
 }
 
@@ -83,8 +76,26 @@ size_t SecureClient::threshold() const {
   return threshold_of(holders_.size());
 }
 
-void SecureClient::read_list() {
-  const KeyList list = read_key_list(session_.key_list);
+// A list as it was sent. Names and signatures, once checked, are not needed again.
+void SecureClient::check_signatures(const KeyList& list) const {
+  if (list.keys.size() > kMaxShares)
+    throw input_error("the list of keys: found keys of {} clients, expected at most {}: refused",
+                      list.keys.size(), kMaxShares);
+  std::set<std::string> names;
+  for (const auto& [holder, keys] : list.keys) {
+    std::string name;
+    try {
+      name = channel_->check(keys);
+    } catch (const Error& error) {
+      if (error.kind() != Error::Kind::kInput) throw;
+      throw input_error("the list of keys: client {}: {}: refused", holder, error.what());
+    }
+    if (!name.empty() && !names.insert(name).second)
+      throw input_error("the list of keys: found '{}' twice: refused", name);
+  }
+}
+
+void SecureClient::take_list(const KeyList& list) {
   if (list.members.size() < min_clients_) {
     throw input_error("the list of keys: found {} clients, expected at least {}: refused",
                       list.members.size(), min_clients_);
@@ -95,80 +106,75 @@ void SecureClient::read_list() {
   if (list.keys.size() != holders.size())
     throw input_error("the list of keys: found keys of {} clients, expected {}: refused", list.keys.size(),
                       holders.size());
+  const RoundKeys ours = own_keys();
+  Bytes about(session_.session.begin(), session_.session.end());
+  const Bytes numbers = write_numbers(list.members);
+  about.insert(about.end(), numbers.begin(), numbers.end());
+  const Digest sum = digest_of(about);
   std::map<uint32_t, Peer> peers;
-  std::set<std::string> names;
   std::set<PublicKey> known;
   for (const uint32_t holder : holders) {
     const auto found = list.keys.find(holder);
     if (found == list.keys.end())
       throw input_error("the list of keys: found no keys of client {}, a neighbour: refused", holder);
     const RoundKeys& keys = found->second;
-    std::string name;
-    try {
-      name = channel_->check(keys);
-    } catch (const Error& error) {
-      if (error.kind() != Error::Kind::kInput) throw;
-      throw input_error("the list of keys: client {}: {}: refused", holder, error.what());
-    }
-    if (!name.empty() && !names.insert(name).second)
-      throw input_error("the list of keys: found '{}' twice: refused", name);
-    if (!known.insert(keys.mask).second || !known.insert(keys.channel).second)
-      throw input_error("the list of keys: found a key of client {} twice: refused", holder);
-    // Certificate and signature have been checked and are not needed again.
-    peers[holder].keys = {.number = keys.number,
-                          .mask = keys.mask,
-                          .channel = keys.channel,
-                          .self_mask = keys.self_mask,
-                          .certificate = {},
-                          .signature = {}};
+    if (!known.insert(keys.channel).second)
+      throw input_error("the list of keys: found the key of client {} twice: refused", holder);
+    Peer& peer = peers[holder];
+    peer.keys = keys;
+    if (holder == number_) continue;
+    peer.pair = pair_of(channel_->agree(keys.channel), sum, ours, keys);
+    peer.mask = mask_of(peer.pair.key);
   }
-  const RoundKeys& ours = peers.at(number_).keys;
-  const RoundKeys expected = own_keys();
-  if (ours.mask != expected.mask || ours.channel != expected.channel || ours.self_mask != expected.self_mask)
+  const RoundKeys& said = peers.at(number_).keys;
+  if (said.secret != ours.secret || said.channel != ours.channel)
     throw input_error("the list of keys: found other keys of this client {}: refused", number_);
-  list_digest_ = digest_of(session_.key_list);
+  sum_ = sum;
   members_ = list.members;
   holders_ = std::move(peers);
 }
 
-// For one message: the shares that a client with these keys sends. The peer is whichever of the two we are
-// not.
-Secret SecureClient::share_key(const RoundKeys& from, uint32_t to, const PublicKey& peer) const {
-  return derive(channel_->agree(peer), "channel", about(session_.session, from, to));
+Bytes SecureClient::shares_for(std::span<const uint8_t> key_list) {
+  const Digest digest = digest_of(key_list);
+  if (!session_.key_list.empty()) {
+    if (digest != list_digest_)
+      throw input_error("the server sends a second, different list of keys for the same sum: refused");
+    return shares();
+  }
+  KeyList list = read_key_list(key_list);
+  check_signatures(list);
+  for (auto& [number, keys] : list.keys) {
+    keys.certificate.clear();
+    keys.signature.clear();
+  }
+  take_list(list);
+  list_digest_ = digest;
+  session_.key_list.assign(digest.begin(), digest.end());
+  const Bytes kept = write_key_list(list);
+  session_.key_list.insert(session_.key_list.end(), kept.begin(), kept.end());
+  return shares();
 }
 
-Bytes SecureClient::shares_for(std::span<const uint8_t> key_list) {
-  check_repeated(session_.key_list, key_list, "list of keys");
-  if (session_.key_list.empty()) {
-    session_.key_list = copy_of(key_list);
-    try {
-      read_list();
-    } catch (...) {
-      session_.key_list.clear();
-      throw;
-    }
-  }
-  const std::vector<Secret> self_mask =
-      split_secret(own(kSelfMask), holders_.size(), threshold(), own_of_list(kSelfMaskShares));
-  const std::vector<Secret> mask_key =
-      split_secret(own(kMaskKey), holders_.size(), threshold(), own_of_list(kMaskKeyShares));
-  const RoundKeys& ours = holders_.at(number_).keys;
-  const Secret drawn = own_of_list("nonce");
-  Nonce nonce;
-  std::copy_n(drawn.begin(), nonce.size(), nonce.begin());
-  SealedShares sealed;
+Bytes SecureClient::shares() const {
+  const Secret self_mask = own_of_sum(kSelfMask);
+  const Secret wrap_key = own_of_sum(kWrapKey);
+  const std::vector<Secret> self_mask_shares =
+      split_secret(self_mask, holders_.size(), threshold(), own_of_sum(kSelfMaskShares));
+  const std::vector<Secret> wrap_key_shares =
+      split_secret(wrap_key, holders_.size(), threshold(), own_of_sum(kWrapKeyShares));
+  SentShares all{digest_of(self_mask), digest_of(wrap_key), {}};
   size_t next = 0;
   for (const auto& [holder, peer] : holders_) {
     const size_t at = next++;
     if (holder == number_) continue;
-    Bytes plain(self_mask[at].begin(), self_mask[at].end());
-    plain.insert(plain.end(), mask_key[at].begin(), mask_key[at].end());
-    Bytes& message = sealed[holder];
-    message.assign(nonce.begin(), nonce.end());
-    const Bytes closed = seal(share_key(ours, holder, peer.keys.channel), plain, {}, nonce);
-    message.insert(message.end(), closed.begin(), closed.end());
+    Bytes plain(self_mask_shares[at].begin(), self_mask_shares[at].end());
+    plain.insert(plain.end(), wrap_key_shares[at].begin(), wrap_key_shares[at].end());
+    SentShare& sent = all.by_receiver[holder];
+    sent.sealed = seal(number_ < holder ? peer.pair.to_higher : peer.pair.to_lower, plain, {});
+    sent.wrapped = wrap(wrap_key, peer.pair.key, peer.keys);
+    sent.check = peer.mask.check;
   }
-  return write_sealed(sealed);
+  return write_sent(all);
 }
 
 // Our own share is ours already.
@@ -178,21 +184,18 @@ void SecureClient::read_shares() {
   std::vector<uint32_t> sharing = {number_};
   const auto x = static_cast<uint8_t>(std::distance(holders_.begin(), holders_.find(number_)) + 1);
   Peer& us = holders.at(number_);
-  us.share_of_self_mask = share_at(x, own(kSelfMask), threshold(), own_of_list(kSelfMaskShares));
-  us.share_of_mask_key = share_at(x, own(kMaskKey), threshold(), own_of_list(kMaskKeyShares));
+  us.share_of_self_mask = share_at(x, own_of_sum(kSelfMask), threshold(), own_of_sum(kSelfMaskShares));
+  us.share_of_wrap_key = share_at(x, own_of_sum(kWrapKey), threshold(), own_of_sum(kWrapKeyShares));
   for (const auto& [sender, bytes] : sealed) {
     const auto found = holders.find(sender);
     if (found == holders.end() || sender == number_)
       throw input_error("shares: found some of client {}, which is no neighbour: refused", sender);
-    const RoundKeys& theirs = found->second.keys;
-    Nonce nonce = {};
-    std::copy_n(bytes.begin(), std::min(nonce.size(), bytes.size()), nonce.begin());
-    const auto plain = open_sealed(share_key(theirs, number_, theirs.channel),
-                                   std::span(bytes).subspan(std::min(nonce.size(), bytes.size())), {}, nonce);
+    const Pair& pair = found->second.pair;
+    const auto plain = open_sealed(sender < number_ ? pair.to_higher : pair.to_lower, bytes, {});
     if (!plain || plain->size() != 64)
       throw input_error("shares: those of client {} cannot be opened: refused", sender);
     std::copy(plain->begin(), plain->begin() + 32, found->second.share_of_self_mask.begin());
-    std::copy(plain->begin() + 32, plain->end(), found->second.share_of_mask_key.begin());
+    std::copy(plain->begin() + 32, plain->end(), found->second.share_of_wrap_key.begin());
     sharing.push_back(sender);
   }
   if (sharing.size() < threshold())
@@ -218,11 +221,10 @@ void SecureClient::take_shares(std::span<const uint8_t> peer_shares) {
 
 // Of a pair the lower number adds and the higher takes off.
 void SecureClient::mask(ModularVector* update) const {
-  apply_mask(own(kSelfMask), MaskSign::kAdd, update);
+  apply_mask(own_of_sum(kSelfMask), MaskSign::kAdd, update);
   for (const uint32_t peer : sharing_) {
     if (peer == number_) continue;
-    const Secret seed = mask_seed(mask_key_, holders_.at(peer).keys.mask, session_.session);
-    apply_mask(seed, number_ < peer ? MaskSign::kAdd : MaskSign::kSubtract, update);
+    apply_mask(holders_.at(peer).mask.seed, number_ < peer ? MaskSign::kAdd : MaskSign::kSubtract, update);
   }
 }
 
@@ -241,7 +243,7 @@ Bytes SecureClient::open(std::span<const uint8_t> survivors) {
   for (const uint32_t peer : sharing_) {
     const bool survives = contains(numbers, peer);
     answering += survives ? 1 : 0;
-    opened[peer] = survives ? holders_.at(peer).share_of_self_mask : holders_.at(peer).share_of_mask_key;
+    opened[peer] = survives ? holders_.at(peer).share_of_self_mask : holders_.at(peer).share_of_wrap_key;
   }
   if (answering < threshold())
     throw input_error("survivors: found {} of this client's neighbours, expected at least {}: refused",

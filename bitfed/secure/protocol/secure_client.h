@@ -7,6 +7,7 @@
 #include "bitfed/base/modular_vector.h"
 #include "bitfed/secure/protocol/channel.h"
 #include "bitfed/secure/protocol/messages.h"
+#include "bitfed/secure/protocol/pair.h"
 #include "bitfed/secure/protocol/primitives.h"
 
 namespace bitfed {
@@ -16,7 +17,7 @@ namespace bitfed {
 struct ClientSession {
   Digest session = {};
   Secret secret = {};
-  Bytes key_list = {};
+  Bytes key_list = {};  // its digest as it was sent, then the list without what has been checked
   Bytes peer_shares = {};
   Bytes survivors = {};
   Secret channel = {};  // the key of the channel that shares are sealed with
@@ -27,9 +28,11 @@ struct ClientSession {
 // survivors. Every step can be repeated, with the same result. What the server must not ask is an
 // input_error, and leaves the session as it was.
 //
-// Nobody but the owner of a signed channel key can have sealed shares with it, and they are sealed for one
-// session and one set of the sender's other keys: a client masks with a peer's key only after it has opened
-// shares that were sealed by the owner of that key, for this sum.
+// Channels that are signed agree on a secret; of it, the session, its members and what both have published
+// come the keys that shares are sealed with and the key of the pair's mask. A client masks with a peer only
+// after it has opened shares of it: then both have the same of all this before them. The keys of a client's
+// pairs are at the server, hidden by the client's wrap key: if the client is lost its holders open that, for
+// this sum alone.
 class SecureClient {
  public:
   // The channel's key is that of the session, unless it is a new one. `min_clients`: a sum of fewer is never
@@ -43,6 +46,7 @@ class SecureClient {
 
   Bytes keys() const;
   Bytes shares_for(std::span<const uint8_t> key_list);
+  Bytes shares() const;  // the same again
   void take_shares(std::span<const uint8_t> peer_shares);
   bool can_mask() const { return !session_.peer_shares.empty(); }
   void mask(ModularVector* update) const;
@@ -55,15 +59,17 @@ class SecureClient {
  private:
   struct Peer {
     RoundKeys keys;
+    Pair pair;  // of the two of us; of ourselves none
+    PairMask mask;
     Secret share_of_self_mask = {};
-    Secret share_of_mask_key = {};
+    Secret share_of_wrap_key = {};
   };
 
   Secret own(const char* purpose) const;
-  Secret own_of_list(const char* purpose) const;
-  Secret share_key(const RoundKeys& from, uint32_t to, const PublicKey& peer) const;
+  Secret own_of_sum(const char* purpose) const;
   RoundKeys own_keys() const;
-  void read_list();
+  void check_signatures(const KeyList& list) const;
+  void take_list(const KeyList& list);
   void read_shares();
   size_t threshold() const;
 
@@ -71,8 +77,8 @@ class SecureClient {
   std::shared_ptr<Channel> channel_;
   uint32_t number_;
   size_t min_clients_;
-  KeyPair mask_key_;
-  Digest list_digest_ = {};  // of the list of keys
+  Digest list_digest_ = {};  // of the list of keys, as it was sent
+  Digest sum_ = {};          // of session and members
   std::vector<uint32_t> members_;
   std::map<uint32_t, Peer>
       holders_;                    // of our shares, who are also those whose shares we hold; with ourselves

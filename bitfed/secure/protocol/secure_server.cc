@@ -5,6 +5,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/secure/protocol/masks.h"
 #include "bitfed/secure/protocol/neighbours.h"
+#include "bitfed/secure/protocol/pair.h"
 #include "bitfed/secure/protocol/shamir.h"
 
 namespace bitfed {
@@ -56,13 +57,13 @@ bool SecureServer::end_keys() {
 }
 
 bool SecureServer::add_shares(uint32_t client, std::span<const uint8_t> message) {
-  SealedShares shares = read_sealed(message);
+  SentShares shares = read_sent(message);
   if (phase_ != Phase::kShares || !contains(members_, client)) return false;
   std::vector<uint32_t> expected = holders_.at(client);
   std::erase(expected, client);
-  if (senders(shares) != expected)
-    throw input_error("sealed shares: found those for {} clients, expected one for each of {} neighbours",
-                      shares.size(), expected.size());
+  if (senders(shares.by_receiver) != expected)
+    throw input_error("shares for others: found those for {} clients, expected one for each of {} neighbours",
+                      shares.by_receiver.size(), expected.size());
   return shares_.try_emplace(client, std::move(shares)).second;
 }
 
@@ -115,7 +116,8 @@ Bytes SecureServer::message_for(uint32_t client) const {
   }
   SealedShares shares;
   for (const uint32_t holder : holders) {
-    if (holder != client && contains(masked_, holder)) shares[holder] = shares_.at(holder).at(client);
+    if (holder != client && contains(masked_, holder))
+      shares[holder] = shares_.at(holder).by_receiver.at(client).sealed;
   }
   return write_sealed(shares);
 }
@@ -130,11 +132,15 @@ bool SecureServer::add_opened(uint32_t client, std::span<const uint8_t> message)
   if (senders(shares) != expected)
     throw input_error("opened shares: found those of {} clients, expected one of each of {}", shares.size(),
                       expected.size());
-  return opened_.try_emplace(client, std::move(shares)).second;
+  if (!opened_.try_emplace(client, std::move(shares)).second) return false;
+  for (const uint32_t owner : expected) {
+    if (++answers_[owner] == threshold_of(holders_.at(owner).size())) ++can_be_opened_;
+  }
+  return true;
 }
 
 bool SecureServer::can_open() const {
-  return phase_ == Phase::kOpening && enough(senders(opened_));
+  return phase_ == Phase::kOpening && opened_.size() >= min_clients_ && can_be_opened_ == masked_.size();
 }
 
 Secret SecureServer::opened_secret(uint32_t owner) const {
@@ -151,61 +157,66 @@ ModularVector SecureServer::masks(const std::vector<ModularField>& fields) const
   ModularVector sum = ModularVector::zero(fields);
   for (const uint32_t owner : masked_) {
     const Secret secret = opened_secret(owner);
-    const RoundKeys& keys = keys_.at(owner);
+    const SentShares& sent = shares_.at(owner);
     const auto check = [&](bool fits) {
       if (!fits)
         throw input_error("the shares of client {}'s secret do not fit: a client has sent wrong ones", owner);
     };
     if (contains(members_, owner)) {
-      check(digest_of(secret) == keys.self_mask);
+      check(digest_of(secret) == sent.self_mask);
       apply_mask(secret, MaskSign::kAdd, &sum);
       continue;
     }
-    const KeyPair mask_key(secret);
-    check(mask_key.public_key() == keys.mask);
+    check(digest_of(secret) == sent.wrap_key);
     // The survivors masked with this client, and its own update, which would cancel that, has not come.
     for (const uint32_t peer : holders_.at(owner)) {
       if (!contains(members_, peer)) continue;
-      const Secret seed = mask_seed(mask_key, keys_.at(peer).mask, session_);
-      apply_mask(seed, peer < owner ? MaskSign::kAdd : MaskSign::kSubtract, &sum);
+      const PairMask mask = mask_of(wrap(secret, sent.by_receiver.at(peer).wrapped, keys_.at(peer)));
+      if (mask.check != shares_.at(peer).by_receiver.at(owner).check)
+        throw input_error("clients {} and {} tell different masks of their pair", std::min(owner, peer),
+                          std::max(owner, peer));
+      apply_mask(mask.seed, peer < owner ? MaskSign::kAdd : MaskSign::kSubtract, &sum);
     }
   }
   return sum;
 }
 
 Bytes SecureServer::save() const {
-  // By phases: the keys, the shares, the survivors.
-  KeyList list{senders(holders_), {}};
-  for (const uint32_t member : list.members) list.keys.emplace(member, keys_.at(member));
   Bytes bytes(session_.begin(), session_.end());
   const auto put = [&](const Bytes& part) {
     const auto size = static_cast<uint64_t>(part.size());
     for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<uint8_t>(size >> (8 * i)));
     bytes.insert(bytes.end(), part.begin(), part.end());
   };
-  bytes.push_back(static_cast<uint8_t>(phase_));
-  put(write_key_list(list));
-  if (phase_ >= Phase::kUpdates) {
-    put(write_numbers(masked_));
-    for (const uint32_t sender : masked_) put(write_sealed(shares_.at(sender)));
+  if (phase_ == Phase::kShares) {
+    KeyList list{members_, {}};
+    for (const uint32_t member : members_) list.keys.emplace(member, keys_.at(member));
+    put(write_key_list(list));
+  } else {
+    put(write_numbers(members_));
   }
-  if (phase_ == Phase::kOpening) put(write_numbers(members_));
+  if (phase_ == Phase::kUpdates) {
+    for (const uint32_t sender : members_) put(write_sent(shares_.at(sender)));
+  }
   return bytes;
 }
 
-void SecureServer::restore(std::span<const uint8_t> saved) {
-  ByteReader reader(saved, "the state of a sum");
-  const auto session = reader.take(session_.size());
-  if (!std::equal(session.begin(), session.end(), session_.begin())) return;  // of an earlier attempt
-  const auto phase = static_cast<Phase>(reader.u8());
-  const auto take = [&] { return reader.take(reader.u64_le()); };
-  keys_ = read_key_list(take()).keys;
-  end_keys();
-  if (phase >= Phase::kUpdates) {
-    for (const uint32_t sender : read_numbers(take())) add_shares(sender, take());
-    end_shares();
+void SecureServer::restore(std::span<const Bytes> saved) {
+  for (const Bytes& bytes : saved) {
+    ByteReader reader(bytes, "the state of a sum");
+    const auto session = reader.take(session_.size());
+    if (!std::equal(session.begin(), session.end(), session_.begin())) continue;  // of an earlier attempt
+    const auto take = [&] { return reader.take(reader.u64_le()); };
+    if (phase_ == Phase::kKeys) {
+      keys_ = read_key_list(take()).keys;
+      end_keys();
+    } else if (phase_ == Phase::kShares) {
+      for (const uint32_t sender : read_numbers(take())) add_shares(sender, take());
+      end_shares();
+    } else {
+      end_updates(read_numbers(take()));
+    }
   }
-  if (phase == Phase::kOpening) end_updates(read_numbers(take()));
 }
 
 }  // namespace bitfed

@@ -43,10 +43,10 @@ class SecureServer {
   // wrong; then nothing can be opened.
   ModularVector masks(const std::vector<ModularField>& fields) const;
 
-  // What a server must not forget once it has told it to clients: to be stored after every end_…(), before
-  // messages are sent.
+  // What the last end_…() has added to what a server must not forget, to be stored before messages are sent;
+  // and all of it, in order.
   Bytes save() const;
-  void restore(std::span<const uint8_t> saved);
+  void restore(std::span<const Bytes> saved);
 
  private:
   bool enough(const std::vector<uint32_t>& present) const;
@@ -58,10 +58,12 @@ class SecureServer {
   Phase phase_ = Phase::kKeys;
   std::vector<uint32_t> members_;                      // of the present phase: first the chosen clients
   std::map<uint32_t, RoundKeys> keys_;                 // by client
-  std::map<uint32_t, SealedShares> shares_;            // by sender
+  std::map<uint32_t, SentShares> shares_;              // by sender
   std::map<uint32_t, OpenedShares> opened_;            // by holder
   std::map<uint32_t, std::vector<uint32_t>> holders_;  // of each member's shares, once keys are there
   std::vector<uint32_t> masked_;                       // those that everybody masked with
+  std::map<uint32_t, size_t> answers_;                 // of their holders, by owner of the shares
+  size_t can_be_opened_ = 0;                           // owners with enough answers
 };
 
 }  // namespace bitfed
