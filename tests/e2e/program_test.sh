@@ -51,6 +51,9 @@ echo "-- listings"
 "$program" methods >out
 for name in fedtm-bank fedtmos fedtmos-ensemble fedtm; do expect "^$name  *[a-z]" out; done
 [ "$(wc -l <out)" = "$(grep -c '^[a-z-]*  ' out)" ] || fail "methods: not one line each"
+for method in $(cut -d' ' -f1 out); do
+  grep -Eq "^ *at_least [0-9.]+ $method " "$source_dir"/tests/e2e/*accuracy_slow_test.sh || fail "no least accuracy of $method"
+done
 "$program" models >out
 for name in tm ctm ctm-composite; do expect "^$name  *[a-zA-Z]" out; done
 "$program" datasets >out
