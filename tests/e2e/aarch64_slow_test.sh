@@ -31,13 +31,13 @@ cat >"$work/flags" <<END
 -I$googletest/googletest -I$googletest/googlemock
 END
 sources=("$source_dir"/bitfed/{bits,bits/isa,model,tsetlin,tsetlin/machine,zoo,zoo/network,zoo/architectures}/*.cc "$source_dir"/bitfed/nn/*{,/isa}/*.cc
-  "$source_dir"/bitfed/base/{byte_io,hash/digest,names,hash/random,thread_pool}.cc
+  "$source_dir"/bitfed/base/{byte_io,hash/digest,names,hash/random,thread_pool,utf8}.cc
   "$source_dir"/bitfed/data/{booleanize/booleanizer,booleanize/booleanizers,dataset,samples}.cc
   "$source_dir"/bitfed/edge/c_api.cc
   "$source_dir"/tests/bits/{kernels,bit_matrix}_test.cc "$source_dir"/tests/base/random_test.cc
   "$source_dir"/tests/nn/{kernels,pair_kernels,mlp_trainer,network,rotation,rotation_search,rotated_weights,sign_activation}_test.cc
   "$source_dir"/tests/nn/{binary_kernels,convolution,binary_convolution,residual_block,sign_thresholds}_test.cc
-  "$source_dir"/tests/zoo/{packed_numbers,golden_model}_test.cc "$source_dir"/tests/edge/c_api_test.cc
+  "$source_dir"/tests/zoo/{packed_builder,golden_model}_test.cc "$source_dir"/tests/edge/c_api_test.cc
   "$source_dir"/tests/test_main.cc
   $googletest/googletest/src/gtest-all.cc $googletest/googlemock/src/gmock-all.cc)
 printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -I{} \
