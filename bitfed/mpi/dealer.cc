@@ -4,8 +4,8 @@
 
 namespace bitfed {
 
-Dealer::Dealer(std::vector<Client> clients, uint32_t threads)
-    : clients_(std::move(clients)), threads_(std::max(1u, threads)) {
+Dealer::Dealer(std::vector<Client> clients, uint32_t threads, size_t least)
+    : clients_(std::move(clients)), threads_(std::max(1u, threads)), least_(least) {
   std::sort(clients_.begin(), clients_.end(), [](const Client& a, const Client& b) {
     return a.samples != b.samples ? a.samples > b.samples : a.client < b.client;
   });
@@ -20,8 +20,9 @@ double Dealer::cost(const Client& client) const {
 std::vector<uint32_t> Dealer::deal(uint32_t threads) {
   // A quarter of what would be this worker's if all went on alike; at least a client per thread.
   const double share = left_ * threads / threads_ / 4;
+  const size_t least = std::max<size_t>(threads, std::min(least_, clients_.size() * threads / threads_));
   std::vector<uint32_t> dealt;
-  for (double taken = 0; !empty() && (dealt.size() < threads || taken < share); ++next_) {
+  for (double taken = 0; !empty() && (dealt.size() < least || taken < share); ++next_) {
     dealt.push_back(clients_[next_].client);
     taken += cost(clients_[next_]);
     left_ -= cost(clients_[next_]);

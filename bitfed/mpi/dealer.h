@@ -16,8 +16,9 @@ class Dealer {
     uint64_t samples = 0;
   };
 
-  // `threads`: of all workers together.
-  Dealer(std::vector<Client> clients, uint32_t threads);
+  // `threads`: of all workers together. `least`: clients of a share, if that leaves the others their part:
+  // small ones would be done before a worker that asks again has its answer.
+  Dealer(std::vector<Client> clients, uint32_t threads, size_t least = 1);
 
   bool empty() const { return next_ == clients_.size(); }
 
@@ -30,6 +31,7 @@ class Dealer {
   std::vector<Client> clients_;  // the largest first
   size_t next_ = 0;
   uint32_t threads_;
+  size_t least_;
   double median_ = 0;  // samples; for what a client costs besides its samples
   double left_ = 0;    // the cost of the clients that are left
 };

@@ -18,7 +18,7 @@ class Pause {
 
  private:
   static constexpr std::chrono::microseconds kShortest{40};
-  static constexpr std::chrono::microseconds kLongest{2000};
+  static constexpr std::chrono::microseconds kLongest{1000};
   std::chrono::microseconds pause_ = kShortest;
 };
 

@@ -15,6 +15,9 @@ namespace {
 // With fewer the sums, which have 16 bytes per parameter, take longer than they save.
 constexpr size_t kClientsPerWorker = 2;
 
+// Of a share of small clients: some times as long as an answer takes.
+constexpr double kShareSeconds = 0.005;
+
 class RankTransport : public Transport {
  public:
   RankTransport(Communicator& ranks, const RankTransportOptions& options, const Experiment& experiment,
@@ -37,7 +40,8 @@ class RankTransport : public Transport {
     part_.reset();
     std::vector<Dealer::Client> present = answering(round, clients);
     const bool sums = adds_up_ && round > 0 && present.size() >= kClientsPerWorker * workers();
-    Dealer dealer(std::move(present), threads_);
+    const size_t answers = present.size();
+    Dealer dealer(std::move(present), threads_, static_cast<size_t>(kShareSeconds / client_seconds_));
     if (dealer.empty()) return;
     // An upload that is worth storing is sent by itself.
     send_all(round_message({round, sums ? FederationOptions().keep_seconds : 0}));
@@ -47,6 +51,7 @@ class RankTransport : public Transport {
     for (int rank = 1; rank < ranks_.size(); ++rank) deal(rank, dealer);
     collect([&] { return all_outstanding_ == 0; }, round, dealer, receive);
     if (all_outstanding_ > 0) return;  // stopped
+    client_seconds_ = std::max(1e-6, busy_seconds_ / static_cast<double>(answers));
     if (sums) {
       send_all(plain_message(MessageKind::kSum));
       collect([&] { return part_.has_value(); }, round, dealer, receive);
@@ -162,6 +167,7 @@ class RankTransport : public Transport {
   std::vector<size_t> outstanding_;  // clients, by rank
   size_t all_outstanding_ = 0;
   double busy_seconds_ = 0;
+  double client_seconds_ = 1;  // of a client in the round before
   uint64_t received_bytes_ = 0;
   std::optional<State> part_;
   std::optional<TransportLoad> load_;

@@ -133,7 +133,9 @@ class Worker {
         guarded([&] { dispatch(message->bytes); });
         continue;
       }
-      guarded([&] { send_results(); });
+      guarded([&] {
+        if (send_results()) pause.reset();  // the answer is near
+      });
       std::unique_lock lock(mutex_);
       if (has_news()) continue;
       wake_.wait_for(lock, pause.next());
@@ -334,12 +336,12 @@ class Worker {
     return is_due() || !outbox_.failures.empty() || !outbox_.done.empty() || outbox_.progress.has_value();
   }
 
-  // Failures last: what was trained counts.
-  void send_results() {
+  // Failures last: what was trained counts. False: there was nothing to send.
+  bool send_results() {
     Outbox outbox;
     {
       const std::lock_guard lock(mutex_);
-      if (!has_news()) return;
+      if (!has_news()) return false;
       outbox.progress = std::exchange(outbox_.progress, std::nullopt);
       outbox.done = std::exchange(outbox_.done, {});
       if (is_due() || !outbox_.failures.empty()) {
@@ -353,6 +355,7 @@ class Worker {
     if (!outbox.results.clients.empty()) ranks_.send(0, results_message(outbox.results));
     for (const uint32_t job : outbox.done) ranks_.send(0, number_message(MessageKind::kDone, job));
     for (const Failure& failure : outbox.failures) ranks_.send(0, failed_message(failure));
+    return true;
   }
 
   // Ends the training that goes on and forgets the rest.

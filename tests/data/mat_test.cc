@@ -114,6 +114,11 @@ TEST(Mat, ReadsPackedPlainAndSmallElements) {
     EXPECT_THAT(arrays[0].dimensions, testing::ElementsAre(1, 9));
     EXPECT_THAT(arrays[0].values, testing::ElementsAre(1, 2, 3, 4, 5, 6, 7, 8, 9));
   }
+  Bytes many(100'000);
+  for (size_t i = 0; i < many.size(); ++i) many[i] = static_cast<uint8_t>(i * i >> 3);
+  const auto arrays = parse(file({packed(matrix({"X", {1000, 100}, 9, 2, many}))}));
+  EXPECT_EQ(arrays.at(0).values, many);
+  EXPECT_LT(arrays.at(0).values.capacity(), 101'000u);  // not doubled as it grew
   EXPECT_THAT(parse(file({matrix(kLabels)}))[0].values, testing::ElementsAre(10, 3));
 }
 

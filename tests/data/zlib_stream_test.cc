@@ -17,6 +17,20 @@ TEST(ZlibStream, RoundTrip) {
   }
 }
 
+TEST(ZlibStream, RoomForTheClaimedSize) {
+  Bytes bytes(1'000'000);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * i >> 3);
+  const Bytes packed = zlibbed(bytes);
+  const Bytes unpacked = unzlib(packed, "f", 1 << 20, [](auto) { return uint64_t{1'000'000}; });
+  EXPECT_EQ(unpacked, bytes);
+  EXPECT_EQ(unpacked.capacity(), 1'000'001u);
+  // Claims need not be true.
+  EXPECT_EQ(unzlib(packed, "f", 1 << 20, [](auto) { return uint64_t{5000}; }), bytes);
+  EXPECT_EQ(unzlib(packed, "f", 1 << 20, [](auto) { return UINT64_MAX - 1; }), bytes);
+  const Bytes small = zlibbed(Bytes(10'000));
+  EXPECT_LT(unzlib(small, "f", 1 << 30, [](auto) { return uint64_t{1} << 30; }).capacity(), 100'000u);
+}
+
 TEST(ZlibStream, UnpackingIsBounded) {
   const Bytes bomb = zlibbed(Bytes(10'000'000));
   EXPECT_LT(bomb.size(), 20'000u);

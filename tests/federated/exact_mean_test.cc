@@ -115,6 +115,29 @@ TEST(ExactMeanTest, SumsThatCannotBe) {
   EXPECT_EQ(right.mean(), sum.mean());
 }
 
+TEST(ExactMeanTest, NearestDouble) {
+  using Sum = ExactMean::Sum;
+  RandomStream random({5, "exact"});
+  const auto word = [&] { return static_cast<Sum>(random.next_u64()); };
+  std::vector<Sum> sums = {0,
+                           1,
+                           Sum{1} << 53,
+                           (Sum{1} << 53) + 1,
+                           (Sum{3} << 53) + 3,
+                           (Sum{1} << 104) - 1,
+                           Sum{1} << 104,
+                           (Sum{1} << 126) - 1};
+  for (int i = 0; i < 100'000; ++i) {
+    const Sum sum = ((word() << 64) | word()) >> (1 + random.below(126));
+    // Half of them end in zeros: ties.
+    sums.push_back(i % 2 == 0 ? sum : sum >> random.below(64) << random.below(64));
+  }
+  for (const Sum sum : sums) {
+    ASSERT_EQ(nearest_double(sum), static_cast<double>(sum));
+    ASSERT_EQ(nearest_double(-sum), static_cast<double>(-sum));
+  }
+}
+
 TEST(ExactMeanTest, LargestValuesAndWeights) {
   ExactMean mean;
   const std::vector<float> values = {ExactMean::kLargest, -ExactMean::kLargest};

@@ -96,6 +96,27 @@ TEST(NeuralKernelsTest, ProductIsThatOfPlainLoops) {
   }
 }
 
+TEST(NeuralKernelsTest, ProductCanBeADescent) {
+  for (const Size& size : kSizes) {
+    const Matrix a = random_matrix(size.rows, size.depth, "a");
+    const Matrix b = random_matrix(size.depth, size.columns, "b");
+    for (const NeuralKernels* table : supported_neural_kernels()) {
+      Matrix gradient(size.rows, size.columns);
+      Matrix expected = random_matrix(size.rows, size.columns, "c");
+      Matrix c = expected;
+      Product product{a.values.data(),        a.stride,        1,         b.values.data(), b.stride,
+                      gradient.values.data(), gradient.stride, size.rows, c.stride,        size.depth};
+      table->multiply(product);
+      table->descend(expected.values.data(), gradient.values.data(), expected.values.size(), 0.3f);
+      product.c = c.values.data();
+      product.descent = 0.3f;
+      table->multiply(product);
+      for (size_t i = 0; i < c.values.size(); ++i)
+        ASSERT_EQ(c.values.data()[i], expected.values.data()[i]) << table->name << " " << i;
+    }
+  }
+}
+
 TEST(NeuralKernelsTest, SwappedStepsMultiplyTheTransposed) {
   const Matrix a = random_matrix(9, 21, "a");  // of which the transposed is multiplied
   const Matrix b = random_matrix(9, 40, "b");

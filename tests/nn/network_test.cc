@@ -395,5 +395,42 @@ TEST(NetworkTest, PartOfABatch) {
   }
 }
 
+// A plain descent that was announced is taken in the backward pass where that can be; others come later.
+TEST(NetworkTest, AnnouncedDescentsHaveTheSameBits) {
+  const Case c{5, 8, 8, 3, 16, 32, 21};
+  for (const Descent& descent : {Descent{.rate = 0.1f}, Descent{.rate = 0.1f, .momentum = 0.9f},
+                                 Descent{.rate = 0.1f, .adam = true}}) {
+    Network plain = make_network(c);
+    Network announced = make_network(c);
+    fill(&plain, c, 5);
+    const std::vector<uint16_t> labels = fill(&announced, c, 5);
+    const std::vector<float> before = announced.parameters().back()->to_vector();
+    for (int step = 0; step < 3; ++step) {
+      plain.differentiate(labels);
+      plain.descend(descent);
+      announced.announce(descent);
+      announced.differentiate(labels);
+      if (step == 0) {
+        EXPECT_EQ(announced.parameters().back()->to_vector() == before, !descent.is_plain());
+      }
+      announced.descend(descent);
+    }
+    for (size_t p = 0; p < plain.parameters().size(); ++p)
+      EXPECT_EQ(announced.parameters()[p]->to_vector(), plain.parameters()[p]->to_vector()) << p;
+  }
+}
+
+// What was announced for a step that never came is forgotten.
+TEST(NetworkTest, AStopForgetsWhatWasAnnounced) {
+  const Case c{2, 8, 8, 3, 16, 16, 4};
+  Network network = make_network(c);
+  const std::vector<uint16_t> labels = fill(&network, c, 2);
+  network.announce({.rate = 0.1f});
+  network.stop();
+  const std::vector<float> before = network.parameters().back()->to_vector();
+  network.differentiate(labels);
+  EXPECT_EQ(network.parameters().back()->to_vector(), before);
+}
+
 }  // namespace
 }  // namespace bitfed

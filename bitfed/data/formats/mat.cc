@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "bitfed/base/error.h"
 #include "bitfed/data/formats/zlib_stream.h"
@@ -98,10 +99,17 @@ size_t storage_size(uint32_t type) {
   }
 }
 
-Bytes convert(const Element& data, std::string_view what, std::string_view name) {
+// `storage`, unless it is empty, holds the element, and nothing else is read from it any more.
+Bytes convert(const Element& data, Bytes storage, std::string_view what, std::string_view name) {
   switch (data.type) {
-    case kUint8:
-      return {data.bytes.begin(), data.bytes.end()};
+    case kUint8: {
+      if (storage.empty()) return {data.bytes.begin(), data.bytes.end()};
+      // Not copied: large arrays would take their memory twice.
+      const auto begin = data.bytes.data() - storage.data();
+      storage.resize(static_cast<size_t>(begin) + data.bytes.size());
+      storage.erase(storage.begin(), storage.begin() + begin);
+      return storage;
+    }
     case kInt8:
       return to_bytes<int8_t>(data.bytes, what, name);
     case kInt16:
@@ -148,8 +156,9 @@ void check_size(const MatArray& array, const Element& data, std::string_view nam
   }
 }
 
-// A variable (the content of a matrix element), or nothing if it is not in `wanted`.
-std::optional<MatArray> parse_matrix(std::span<const uint8_t> bytes, std::string_view name,
+// A variable (the content of a matrix element), or nothing if it is not in `wanted`. `storage`: of the bytes,
+// empty if they are the file's.
+std::optional<MatArray> parse_matrix(std::span<const uint8_t> bytes, Bytes storage, std::string_view name,
                                      std::span<const std::string> wanted) {
   ByteReader reader(bytes, name);
   const Element flags = take_element(reader, kUint32, "an array's flags", name);
@@ -170,8 +179,15 @@ std::optional<MatArray> parse_matrix(std::span<const uint8_t> bytes, std::string
   check_size(array, data, name);
   if (reader.left() != 0)
     throw input_error("{}: {} bytes follow the values of variable {}", name, reader.left(), array.name);
-  array.values = convert(data, array.name, name);
+  array.values = convert(data, std::move(storage), array.name, name);
   return array;
+}
+
+// Of an element with its tag.
+uint64_t claimed_size(std::span<const uint8_t> first) {
+  ByteReader reader(first, "");
+  reader.take(4);
+  return uint64_t{reader.u32_le()} + 8;
 }
 
 // 124 bytes of text, then the version (0x0100) and "IM", which a big-endian writer stores as "MI".
@@ -200,7 +216,7 @@ std::vector<MatArray> parse_mat(std::span<const uint8_t> bytes, std::string_view
     Element element = take_element(reader);
     Bytes storage;
     if (element.type == kCompressed) {
-      storage = unzlib(element.bytes, name, budget);
+      storage = unzlib(element.bytes, name, budget, claimed_size);
       budget -= storage.size();
       ByteReader inner(storage, name);
       element = take_element(inner);
@@ -209,7 +225,7 @@ std::vector<MatArray> parse_mat(std::span<const uint8_t> bytes, std::string_view
     }
     if (element.type != kMatrix)
       throw input_error("{}: holds an element of type {}, expected variables", name, element.type);
-    auto array = parse_matrix(element.bytes, name, wanted);
+    auto array = parse_matrix(element.bytes, std::move(storage), name, wanted);
     if (!array) continue;
     for (const MatArray& other : arrays) {
       if (other.name == array->name) throw input_error("{}: variable {} occurs twice", name, array->name);

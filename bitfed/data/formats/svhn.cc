@@ -1,7 +1,9 @@
 #include "bitfed/data/formats/svhn.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
@@ -19,8 +21,8 @@ constexpr size_t kPlane = kSide * kSide;
 constexpr size_t kImageBytes = kPlane * kChannels;
 constexpr uint8_t kLabelOfZero = 10;
 
-const MatArray& find(const std::vector<MatArray>& arrays, std::string_view variable, std::string_view name) {
-  for (const MatArray& array : arrays) {
+MatArray& find(std::vector<MatArray>& arrays, std::string_view variable, std::string_view name) {
+  for (MatArray& array : arrays) {
     if (array.name == variable) return array;
   }
   throw input_error("{}: variable {} is missing, expected X and y", name, variable);
@@ -38,8 +40,10 @@ size_t image_count(const MatArray& images, std::string_view name) {
   return images.values.size() / kImageBytes;
 }
 
-// From MATLAB's column-major channel planes to interleaved rows.
-void transpose(const uint8_t* stored, uint8_t* pixels) {
+// From MATLAB's column-major channel planes to interleaved rows, in place: all images together are large.
+void transpose(uint8_t* pixels) {
+  std::array<uint8_t, kImageBytes> stored{};
+  std::copy_n(pixels, kImageBytes, stored.data());
   for (size_t channel = 0; channel < kChannels; ++channel) {
     for (size_t x = 0; x < kSide; ++x) {
       for (size_t y = 0; y < kSide; ++y) {
@@ -68,8 +72,8 @@ std::vector<uint16_t> digits(const MatArray& labels, size_t count, std::string_v
 
 Dataset parse_svhn(std::span<const uint8_t> bytes, std::string_view name) {
   static const std::array<std::string, 2> kVariables = {"X", "y"};
-  const std::vector<MatArray> arrays = parse_mat(bytes, name, kVariables);
-  const MatArray& images = find(arrays, "X", name);
+  std::vector<MatArray> arrays = parse_mat(bytes, name, kVariables);
+  MatArray& images = find(arrays, "X", name);
   const size_t count = image_count(images, name);
   Dataset dataset;
   dataset.name = "svhn";
@@ -78,17 +82,22 @@ Dataset parse_svhn(std::span<const uint8_t> bytes, std::string_view name) {
   dataset.channels = kChannels;
   dataset.labels = digits(find(arrays, "y", name), count, name);
   dataset.class_names = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
-  dataset.pixels.resize(count * kImageBytes);
-  for (size_t i = 0; i < count; ++i) {
-    transpose(images.values.data() + i * kImageBytes, dataset.pixels.own().data() + i * kImageBytes);
-  }
+  images.values.resize(count * kImageBytes);
+  for (size_t i = 0; i < count; ++i) transpose(images.values.data() + i * kImageBytes);
+  dataset.pixels = std::move(images.values);
   return dataset;
 }
 
 DataSplit load_svhn(const fs::path& folder) {
-  const fs::path train = folder / "train_32x32.mat";
-  const fs::path test = folder / "test_32x32.mat";
-  return {parse_svhn(read_file(train), train.string()), parse_svhn(read_file(test), test.string())};
+  // One after the other: in one expression both files would be in memory to its end.
+  const auto load = [&](const char* file) {
+    const fs::path path = folder / file;
+    return parse_svhn(read_file(path), path.string());
+  };
+  DataSplit split;
+  split.train = load("train_32x32.mat");
+  split.test = load("test_32x32.mat");
+  return split;
 }
 
 }  // namespace bitfed

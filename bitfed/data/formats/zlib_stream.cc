@@ -8,8 +8,15 @@
 #include "bitfed/base/error.h"
 
 namespace bitfed {
+namespace {
 
-Bytes unzlib(std::span<const uint8_t> packed, std::string_view name, uint64_t limit) {
+constexpr uint64_t kFirstBytes = 4096;
+constexpr uint64_t kLargestRatio = 1032;  // of what a stream unpacks to; by the format
+
+}  // namespace
+
+Bytes unzlib(std::span<const uint8_t> packed, std::string_view name, uint64_t limit,
+             uint64_t (*claimed)(std::span<const uint8_t> first)) {
   z_stream stream{};
   if (inflateInit(&stream) != Z_OK) throw failure("zlib could not be started");
   struct End {
@@ -24,7 +31,14 @@ Bytes unzlib(std::span<const uint8_t> packed, std::string_view name, uint64_t li
   while (status == Z_OK) {
     if (produced == result.size()) {
       if (produced >= limit) throw input_error("{}: unpacks to more than {} bytes", name, limit);
-      result.resize(static_cast<size_t>(std::min<uint64_t>(limit, std::max<uint64_t>(4096, 2 * produced))));
+      uint64_t size = std::min<uint64_t>(limit, std::max<uint64_t>(kFirstBytes, 2 * produced));
+      if (produced >= kFirstBytes && claimed != nullptr) {
+        // A byte more: the stream's end is found where there is room left.
+        const uint64_t all = std::min({claimed(result) + 1, limit, kLargestRatio * packed.size()});
+        result.reserve(static_cast<size_t>(all));
+        if (produced < all) size = std::min(size, all);
+      }
+      result.resize(static_cast<size_t>(size));
     }
     const auto room =
         static_cast<uInt>(std::min<size_t>(result.size() - produced, std::numeric_limits<uInt>::max()));

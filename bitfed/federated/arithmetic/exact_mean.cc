@@ -25,6 +25,19 @@ double rounded(double x) {
 
 }  // namespace
 
+// Three parts are doubles without a loss; so is what the sum of two of them has lost, and that with the
+// third.
+double nearest_double(ExactMean::Sum sum) {
+  constexpr ExactMean::Sum kLimit = ExactMean::Sum{1} << 104;
+  if (sum >= kLimit || sum <= -kLimit) return static_cast<double>(sum);
+  const auto below = static_cast<uint64_t>(sum);
+  const double high = static_cast<double>(static_cast<int64_t>(sum >> 64)) * 0x1p64;
+  const double middle = static_cast<double>(static_cast<int64_t>(below >> 32)) * 0x1p32;
+  const auto low = static_cast<double>(static_cast<int64_t>(below & UINT32_MAX));
+  const double upper = high + middle;
+  return upper + ((middle - (upper - high)) + low);
+}
+
 bool ExactMean::fits(std::span<const float> values) {
   // Written so that NaN fails, too; without a way out and in a float's width, so that it takes vectors.
   int32_t all = 1;
@@ -82,7 +95,7 @@ std::vector<float> ExactMean::mean(ThreadPool* pool) const {
   std::vector<float> result(sums_.size());
   for_ranges(pool, sums_.size(), kGrain, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i)
-      result[i] = static_cast<float>(static_cast<double>(sums_[i]) / static_cast<double>(weight_) / kOne);
+      result[i] = static_cast<float>(nearest_double(sums_[i]) / static_cast<double>(weight_) / kOne);
   });
   return result;
 }

@@ -131,7 +131,8 @@ class ClientAtWork {
         index_(index),
         shuffling_(context_.random.substream(0)),
         moving_(context_.random.substream(1)),
-        order_(samples_.size()) {
+        order_(samples_.size()),
+        is_plain_(!training.train) {
     std::iota(order_.begin(), order_.end(), 0u);
     trainer_.begin_round(index, context_.random.substream(3));
     const LocalContext local{.trainer = trainer,
@@ -160,13 +161,11 @@ class ClientAtWork {
       labels_[i] = samples_.labels[sample];
     }
     training_->before_step();
+    if (is_plain_) trainer_.announce(index_, descent());
   }
 
   void step() {
-    training_->descend({.rate = announced_.rate,
-                        .momentum = static_cast<float>(recipe_.momentum),
-                        .decay = static_cast<float>(recipe_.decay),
-                        .adam = recipe_.adam});
+    training_->descend(descent());
     first_ += labels_.size();
     labels_.clear();
     if (first_ < order_.size()) return;
@@ -188,6 +187,13 @@ class ClientAtWork {
   }
 
  private:
+  Descent descent() const {
+    return {.rate = announced_.rate,
+            .momentum = static_cast<float>(recipe_.momentum),
+            .decay = static_cast<float>(recipe_.decay),
+            .adam = recipe_.adam};
+  }
+
   void begin_epoch() {
     const double epochs = announced_.round - 1 + static_cast<double>(epoch_) / recipe_.work.epochs;
     trainer_.begin_epoch(index_, epochs / recipe_.rounds);
@@ -210,6 +216,7 @@ class ClientAtWork {
   size_t index_;
   RandomStream shuffling_, moving_;
   std::vector<uint32_t> order_;
+  bool is_plain_;  // steps are PlainDescent's
   std::unique_ptr<LocalTraining> training_;
   uint32_t epoch_ = 0;
   size_t first_ = 0;  // of the epoch, the samples trained on

@@ -30,7 +30,8 @@ constexpr size_t padded(size_t columns) {
 
 // c = a * b. Element (r, k) of a lies at a[r * a_row_step + k * a_depth_step]: swap the steps for a
 // transposed a. Rows of b and c are padded. Every element of c is a sum in the order of the depth, each term
-// by one fused multiply-add.
+// by one fused multiply-add. `descent`: not 0, c takes a step along a * b instead, as by descend() at this
+// rate.
 struct Product {
   const float* a;
   size_t a_row_step;
@@ -42,6 +43,7 @@ struct Product {
   size_t rows;
   size_t columns;  // padded
   size_t depth;
+  float descent = 0;
 };
 
 // c = a * b where a is gathered from images: a convolution without copies of its patches. The depth consists

@@ -20,6 +20,7 @@ Dense::Dense(size_t batch, const ImageShape& input, size_t units, const std::str
       by_input_(kPanelColumns * padded(batch)),
       by_image_(kPanelColumns * padded(batch)) {
   assert(input.border == 0);
+  weights_.can_step = true;
   for (size_t image = 0; image < batch; ++image) rows_.push_back(static_cast<uint32_t>(image * inputs_));
 }
 
@@ -70,24 +71,28 @@ void Dense::prefetch_weights(size_t first, size_t rows) const {
   for (const float* line = begin; line < end; line += kLineFloats) __builtin_prefetch(line);
 }
 
+// Some weights at a time, which stay in a near cache between their two products.
 void Dense::backward(const Images& input, size_t images, Images* input_gradient) {
   const NeuralKernels& kernels = neural_kernels();
   const size_t stride = padded(units_);
-  kernels.multiply({input.data(), 1, inputs_, output_gradient().data(), stride,
-                    weights_.gradient.values.data(), stride, inputs_, stride, images});
-  if (has_bias_ == Bias::kLearned) bias_gradient(images);
-  if (input_gradient == nullptr) return;
-  assert(inputs_ % kLanes == 0);
-  // Transposed, since so the weights are read in their order: a panel of inputs at a time, a column per
-  // image.
   const size_t columns = padded(images);
-  kernels.transpose(output_gradient().data(), images, stride, by_unit_.data(), columns);
+  if (has_bias_ == Bias::kLearned) bias_gradient(images);
+  if (input_gradient != nullptr) {
+    assert(inputs_ % kLanes == 0);
+    kernels.transpose(output_gradient().data(), images, stride, by_unit_.data(), columns);
+  }
+  Matrix& to = weights_.step_rate != 0 ? weights_.values : weights_.gradient;
   for_each_panel(inputs_, [&](const Panel& panel) {
-    prefetch_weights(panel.first + panel.width, panel.width);
-    kernels.multiply({weights_.values.row(panel.first), stride, 1, by_unit_.data(), columns, by_input_.data(),
-                      columns, panel.width, columns, units_});
-    kernels.transpose(by_input_.data(), panel.width, columns, by_image_.data(), panel.width);
-    for (size_t image = 0; image < images; ++image)
+    // Transposed, since so the weights are read in their order: a column per image.
+    if (input_gradient != nullptr) {
+      prefetch_weights(panel.first + panel.width, panel.width);
+      kernels.multiply({weights_.values.row(panel.first), stride, 1, by_unit_.data(), columns,
+                        by_input_.data(), columns, panel.width, columns, units_});
+      kernels.transpose(by_input_.data(), panel.width, columns, by_image_.data(), panel.width);
+    }
+    kernels.multiply({input.data() + panel.first, 1, inputs_, output_gradient().data(), stride,
+                      to.row(panel.first), stride, panel.width, stride, images, weights_.step_rate});
+    for (size_t image = 0; input_gradient != nullptr && image < images; ++image)
       std::copy_n(by_image_.data() + image * panel.width, panel.width,
                   input_gradient->data() + image * inputs_ + panel.first);
   });

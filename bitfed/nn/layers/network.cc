@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 namespace bitfed {
 
@@ -29,9 +30,16 @@ float Network::differentiate(std::span<const uint16_t> labels) {
   return loss / static_cast<float>(images);
 }
 
+void Network::announce(const Descent& descent) {
+  if (!descent.is_plain()) return;
+  for (Parameter* parameter : parameters_) {
+    if (parameter->can_step) parameter->step_rate = descent.rate;
+  }
+}
+
 void Network::descend(const Descent& descent) {
   const NeuralKernels& kernels = neural_kernels();
-  const bool is_plain = descent.momentum == 0 && descent.decay == 0 && !descent.adam;
+  const bool is_plain = descent.is_plain();
   const auto allocate = [&](std::vector<Matrix>* of_parameters) {
     if (!of_parameters->empty()) return;
     for (const Parameter* parameter : parameters_)
@@ -45,6 +53,10 @@ void Network::descend(const Descent& descent) {
   for (size_t p = 0; p < parameters_.size(); ++p) {
     Parameter& parameter = *parameters_[p];
     if (parameter.statistic) continue;
+    if (const float rate = std::exchange(parameter.step_rate, 0); rate != 0) {  // done in the backward pass
+      assert(is_plain && rate == descent.rate);
+      continue;
+    }
     Floats& values = parameter.values.values;
     const float* gradient = parameter.gradient.values.data();
     if (descent.adam) {
@@ -64,6 +76,7 @@ void Network::stop() {
     for (Matrix& of_parameter : *all) of_parameter.values.clear();
   }
   adam_.restart();
+  for (Parameter* parameter : parameters_) parameter->step_rate = 0;
 }
 
 }  // namespace bitfed

@@ -16,6 +16,8 @@ struct Descent {
   float momentum = 0;
   float decay = 0;
   bool adam = false;
+
+  bool is_plain() const { return momentum == 0 && decay == 0 && !adam; }
 };
 
 // Layers in sequence, from a batch of images to logits, trained by the cross-entropy. A training step
@@ -44,6 +46,9 @@ class Network {
   // Forward and backward pass of the first labels.size() images of input(): returns the mean loss, and leaves
   // the gradients in parameters().
   float differentiate(std::span<const uint16_t> labels);
+  // The next differentiate() is followed by this descent along its gradients as they are: a plain one is
+  // taken layer by layer where they can, and their gradients are never seen.
+  void announce(const Descent& descent);
   // One step along the gradients. The first one that is not plain allocates the velocity, or Adam's moments.
   void descend(const Descent& descent);
   // The velocity becomes 0, and so do the moments.

@@ -32,6 +32,10 @@ struct Parameter {
   bool statistic;
   bool decays = false;  // by weight decay: a convolution's weights
   RowGroups groups;
+  // Where the layer can: its backward pass takes the step itself, at this rate, and leaves no gradient. A
+  // large gradient would be written to memory and read again. 0: it leaves the gradient.
+  bool can_step = false;
+  float step_rate = 0;
 
   size_t used_rows() const { return values.rows / groups.size * groups.used; }
   size_t count() const { return used_rows() * values.columns; }

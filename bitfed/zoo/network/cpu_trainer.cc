@@ -50,6 +50,7 @@ class CpuTrainer : public Trainer {
   void load(size_t client, size_t index, std::span<const uint8_t> pixels) override {
     load_pixels(inputs_, pixels, index, &networks_[client].input());
   }
+  void announce(size_t client, const Descent& descent) override { networks_[client].announce(descent); }
   void differentiate(std::span<const std::span<const uint16_t>> labels) override {
     assert(labels.size() == networks_.size());
     for (size_t i = 0; i < labels.size(); ++i) {

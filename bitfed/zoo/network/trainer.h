@@ -54,6 +54,9 @@ class Trainer {
 
   // Puts an image at `index` of the client's next batch.
   virtual void load(size_t client, size_t index, std::span<const uint8_t> pixels) = 0;
+  // The client's next step ends with this descend(), and nobody looks at its gradients or changes them: they
+  // need not be kept.
+  virtual void announce(size_t /*client*/, const Descent& /*descent*/) {}
   // One step for all clients: the gradients of each one's parameters, of the mean loss over its batch.
   // `labels`: one span per client, as long as its batch; a client without labels takes no step.
   virtual void differentiate(std::span<const std::span<const uint16_t>> labels) = 0;

@@ -37,10 +37,15 @@ inline void tile(const Product& p, size_t row, size_t column) {
       for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(value, line[v], sums[r][v]);
     }
   }
+  float* c = p.c + row * p.c_stride + column;
+  const Lanes down = all(-p.descent);
 #pragma GCC unroll 16
-  for (int r = 0; r < kRows; ++r) {
+  for (int r = 0; r < kRows; ++r, c += p.c_stride) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) store(p.c + (row + r) * p.c_stride + column + v * kLanes, sums[r][v]);
+    for (int v = 0; v < kVectors; ++v) {
+      float* at = c + v * kLanes;
+      store(at, p.descent == 0 ? sums[r][v] : fma(down, sums[r][v], load(at)));
+    }
   }
 }
 
