@@ -160,11 +160,13 @@ void Federation::run_round(uint32_t round) {
   if (masked) transport_.begin_sum(round, store_.attempts(round), clients, sha256_hex(broadcast));
 
   const bool stored = store_.has_round(round);
+  // Of rounds after the first, another run has the uploads of its last one alone, if any.
+  const bool reuses = !options_.reuse.empty() && (round <= 1 || UploadStore(options_.reuse).has_round(round));
   std::vector<uint32_t> missing;
   for (const uint32_t client : clients) {
     if (const auto kept = stored ? store_.find(round, client, depends_on()) : std::nullopt) {
       receive(round, *kept, depends_on, Origin::kCheckpoint);
-    } else if (!options_.reuse.empty()) {
+    } else if (reuses) {
       auto other = UploadStore(options_.reuse).find(round, client, depends_on());
       if (!other) {
         throw input_error("{}: holds no upload of client {} in round {}", options_.reuse.string(), client,

@@ -7,6 +7,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/tsetlin/booleanizer_fit.h"
+#include "bitfed/federated/tsetlin/margin_fit.h"
 #include "bitfed/tsetlin/machine/compiled_clauses.h"
 #include "bitfed/tsetlin/machine/machine.h"
 #include "bitfed/tsetlin/tsetlin_model.h"
@@ -178,6 +179,7 @@ class TsetlinClient : public ClientHalf {
 
   State train(const State& broadcast, const Dataset& samples, const ClientContext& context) const override {
     if (asks_for_quantiles(broadcast)) return quantile_message(broadcast, samples);
+    if (asks_for_margins(broadcast)) return margin_message(broadcast, samples);
     TsetlinRecipe recipe = recipe_;
     take_booleanizers(broadcast, &recipe);
 

@@ -1,14 +1,18 @@
 #include "bitfed/federated/tsetlin/tsetlin_server.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "bitfed/base/error.h"
 #include "bitfed/federated/tsetlin/booleanizer_fit.h"
+#include "bitfed/federated/tsetlin/margin_fit.h"
 #include "bitfed/model/json_fields.h"
 
 namespace bitfed {
 namespace {
+
+constexpr uint32_t kMaxRounds = 2;  // the second fits one number per class, see MarginFit
 
 // What should keep a reader from trusting the result: classes that no client holds or that have few samples,
 // and banks that do not tell their class apart even on their own client's samples.
@@ -46,15 +50,32 @@ std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& up
   return notes;
 }
 
+// Adds to the scores of each class. The model is not clamped, see read_one_shot_recipe.
+std::unique_ptr<TsetlinModel> with_offsets(const TsetlinModel& model, const std::vector<double>& offsets) {
+  constexpr double kMaxBias = INT32_MAX;
+  std::vector<TsetlinMember> members = model.members();
+  TsetlinMember& first = members.front();
+  for (size_t label = 0; label < offsets.size(); ++label) {
+    const double bias = first.bias[label] + std::round(offsets[label] * first.scale);
+    first.bias[label] = static_cast<int32_t>(std::clamp(bias, -kMaxBias, kMaxBias));
+  }
+  silence_absent(&members);
+  return std::make_unique<TsetlinModel>(model.class_count(), std::move(members));
+}
+
 class OneShotServer : public ServerHalf {
  public:
   OneShotServer(TsetlinRecipe recipe, Fuse fuse)
-      : recipe_(std::move(recipe)), fuse_(std::move(fuse)), fit_(recipe_) {}
+      : recipe_(std::move(recipe)),
+        fuse_(std::move(fuse)),
+        fit_(recipe_),
+        margins_(recipe_.prototype.class_count()) {}
 
   bool needs_preparation() const override { return fit_.needed(); }
 
   State broadcast(uint32_t /*round*/) const override {
     if (fit_.needed()) return fit_.broadcast();
+    if (model_ != nullptr) return model_->state();
     State state;
     add_booleanizers(recipe_, &state);
     return state;
@@ -63,6 +84,8 @@ class OneShotServer : public ServerHalf {
   void accept(uint32_t client, const State& message) override {
     if (fit_.needed()) {
       fit_.accept(client, message);
+    } else if (model_ != nullptr) {
+      margins_.accept(client, read_margins(message, recipe_));
     } else {
       uploads_[client] = read_upload(message, recipe_);
     }
@@ -71,18 +94,11 @@ class OneShotServer : public ServerHalf {
   void finish_round(uint32_t /*round*/) override {
     if (fit_.needed()) {
       fit_.finish(&recipe_);
-      return;
+    } else if (model_ != nullptr) {
+      model_ = with_offsets(*model_, margins_.offsets());
+    } else {
+      fuse_uploads();
     }
-    Fused fused = fuse_(recipe_, uploads_);
-    if (!silence_absent(&fused.members)) {
-      throw failure(
-          "found an empty model, whose clauses have no literals: expected more training (client.epochs) or "
-          "more samples per client");
-    }
-    notes_ = std::move(fused.notes);
-    for (std::string& note : warnings(recipe_, uploads_)) notes_.push_back(std::move(note));
-    model_ = std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(fused.members));
-    uploads_.clear();
   }
 
   std::unique_ptr<Model> model() const override { return std::make_unique<TsetlinModel>(*model_); }
@@ -111,9 +127,23 @@ class OneShotServer : public ServerHalf {
   std::optional<uint64_t> raw_upload_bytes() const override { return bitfed::raw_upload_bytes(recipe_); }
 
  private:
+  void fuse_uploads() {
+    Fused fused = fuse_(recipe_, uploads_);
+    if (!silence_absent(&fused.members)) {
+      throw failure(
+          "found an empty model, whose clauses have no literals: expected more training (client.epochs) or "
+          "more samples per client");
+    }
+    notes_ = std::move(fused.notes);
+    for (std::string& note : warnings(recipe_, uploads_)) notes_.push_back(std::move(note));
+    model_ = std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(fused.members));
+    uploads_.clear();
+  }
+
   TsetlinRecipe recipe_;
   Fuse fuse_;
   BooleanizerFit fit_;
+  MarginFit margins_;
   Uploads uploads_;
   std::unique_ptr<TsetlinModel> model_;
   std::vector<std::string> notes_;
@@ -129,7 +159,7 @@ class OneShotMethod : public Method {
   }
   std::string client_key() const override { return kFamiliarClientKey; }
   uint32_t default_rounds() const override { return 1; }
-  uint32_t max_rounds() const override { return 1; }
+  uint32_t max_rounds() const override { return kMaxRounds; }
 
  private:
   TsetlinRecipe recipe_;
@@ -155,6 +185,13 @@ TsetlinRecipe read_one_shot_recipe(const MethodContext& context) {
   const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions",
                                          "normalise"};
   context.recipe.section("method").permit(keys);
+  const Config method = context.recipe.section("method");
+  if (context.recipe.integer("rounds", 1, 1, kMaxRounds) > 1 && method.text("normalise", "") == "batch") {
+    throw input_error(
+        "{}: found 2, expected 1 with method.normalise = \"batch\", whose scores depend on what is "
+        "predicted together",
+        context.recipe.where("rounds"));
+  }
   // And all of them use the same uploads, whether they read the familiar clauses or not.
   TsetlinRecipe recipe = read_tsetlin_recipe(context);
   recipe.sends_familiar = true;
