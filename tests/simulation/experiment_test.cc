@@ -206,16 +206,18 @@ TEST_F(ExperimentTest, SummaryHasAllItsFields) {
 }
 
 TEST_F(ExperimentTest, TheSameModelWithAnyThreadsAndInstructions) {
-  for (const char* method : {"fedtm-bank", "fedtmos", "fedtm"}) {
-    const std::vector<std::pair<std::string, std::string>> sets = {
-        {"method.name", method}, {"rounds", std::string(method) == "fedtm" ? "3" : "1"}};
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"fedtm-bank", "1"}, {"fedtm-bank", "2"}, {"fedtmos", "1"}, {"fedtm", "3"}};
+  for (const auto& [method, rounds] : cases) {
+    const std::vector<std::pair<std::string, std::string>> sets = {{"method.name", method},
+                                                                   {"rounds", rounds}};
     std::optional<RunSummary> first;
     for (const Kernels* table : supported_kernels()) {
       force_kernels(table->name);
       for (const unsigned threads : {1u, 2u}) {
         ExperimentOptions options;
         options.threads = threads;
-        const std::string name = fmt::format("{}-{}-{}", method, table->name, threads);
+        const std::string name = fmt::format("{}-{}-{}-{}", method, rounds, table->name, threads);
         const RunSummary summary = run(name, sets, options).summary;
         if (!first) first = summary;
         EXPECT_EQ(summary.model_sha256, first->model_sha256) << name;
@@ -236,6 +238,9 @@ TEST_F(ExperimentTest, ReuseEqualsTraining) {
   run("bank");
   ExperimentOptions reusing;
   reusing.reuse = out_ / "bank";
+  // Of a second round, which the other run does not have, clients are asked.
+  const RunSummary second = run("second", {{"rounds", "2"}}, reusing).summary;
+  EXPECT_EQ(second.model_sha256, run("second-trained", {{"rounds", "2"}}).summary.model_sha256);
   for (const char* method : {"fedtmos", "fedtmos-ensemble"}) {
     const RunSummary reused =
         run(method + std::string("-reused"), {{"method.name", method}}, reusing).summary;
@@ -302,21 +307,23 @@ TEST_F(ExperimentTest, ResumingAFinishedRunGivesItsSummary) {
 
 // Stopped at several moments and resumed: the same model.
 TEST_F(ExperimentTest, StoppedAndResumed) {
-  const std::vector<std::pair<std::string, std::string>> fedtm = {{"method.name", "fedtm"}, {"rounds", "2"}};
-  int asked = 0;
-  ExperimentOptions options;
-  options.stop = [&] { return ++asked < 0; };
-  const std::string expected = run("undisturbed", fedtm, options).summary.model_sha256;
-  const int all = asked;
-  for (int after = 0; after < all; after += all / 6) {
-    const std::string name = "stopped-" + std::to_string(after);
-    asked = 0;
-    options.existing = RunFolderWriter::Existing::kRefuse;
-    options.stop = [&] { return ++asked > after; };
-    EXPECT_EQ(error_text([&] { run(name, fedtm, options); }, Error::Kind::kStopped), "stopped") << after;
-    options.stop = {};
-    options.existing = RunFolderWriter::Existing::kResume;
-    EXPECT_EQ(run(name, fedtm, options).summary.model_sha256, expected) << after;
+  for (const std::string method : {"fedtm", "fedtm-bank"}) {
+    const std::vector<std::pair<std::string, std::string>> sets = {{"method.name", method}, {"rounds", "2"}};
+    int asked = 0;
+    ExperimentOptions options;
+    options.stop = [&] { return ++asked < 0; };
+    const std::string expected = run("undisturbed-" + method, sets, options).summary.model_sha256;
+    const int all = asked;
+    for (int after = 0; after < all; after += all / 6) {
+      const std::string name = fmt::format("stopped-{}-{}", method, after);
+      asked = 0;
+      options.existing = RunFolderWriter::Existing::kRefuse;
+      options.stop = [&] { return ++asked > after; };
+      EXPECT_EQ(error_text([&] { run(name, sets, options); }, Error::Kind::kStopped), "stopped") << after;
+      options.stop = {};
+      options.existing = RunFolderWriter::Existing::kResume;
+      EXPECT_EQ(run(name, sets, options).summary.model_sha256, expected) << after;
+    }
   }
 }
 
