@@ -42,7 +42,8 @@ struct CohortNetwork::Node {
   float* gradient = nullptr;  // null: not wanted
   int8_t* signs = nullptr;    // instead of values
   int16_t* whole = nullptr;   // instead of values, whole numbers
-  double* sums = nullptr;     // of the images, see Signs; null: unknown
+  // Signs of the values, which the norm that makes them can take, too. Null: it cannot.
+  std::shared_ptr<std::optional<Signs>> signed_by_norm = nullptr;
   // Where the values were clipped: *clipped becomes true if their reader clips the gradient, too.
   std::shared_ptr<bool> clipped = nullptr;
   ClipBounds bounds{};
@@ -133,14 +134,17 @@ class CohortNetwork::Builder {
     s.x = in.value;
     s.signs = n_.allocate_array<int8_t>(values(in.extent));
     s.running = record.mean == SignMean::kRunning;
-    if (!s.running) s.sums = in.sums;
     s.means = n_.allocate_array<float>(cohort_.clients * size_t{cohort_.batch} * 4);
     s.clips = in.clipped != nullptr;
     s.bounds = in.bounds;
     if (s.clips) *in.clipped = true;
     if (s.running) s.running_mean = value_of(record.name + ".mean");
     Node out{in.extent, nullptr, floats(in.extent), s.signs};
-    forward([this_ = &n_, s] { signs_forward(this_->cohort_, s, this_->stream_); });
+    if (in.signed_by_norm != nullptr && !*in.signed_by_norm && !s.running) {
+      *in.signed_by_norm = s;
+    } else {
+      forward([this_ = &n_, s] { signs_forward(this_->cohort_, s, this_->stream_); });
+    }
     if (in.gradient == nullptr) return out;
     const float* added = other == nullptr ? nullptr : *other;
     backward([this_ = &n_, s, in, out, added] {
@@ -366,8 +370,7 @@ class CohortNetwork::Builder {
       out = output(out.extent, *rest, last_gradient);
     }
     norm.out = out.value;
-    if (before_signs && !pooled && n_.network_.rotated && in.extent.floats() % kBlockValues == 0)
-      norm.image_sums = out.sums = n_.allocate_array<double>(2 * values(in.extent) / kBlockValues);
+    if (before_signs && !pooled) out.signed_by_norm = std::make_shared<std::optional<Signs>>();
     if (pooled) {
       p.chosen = floats(out.extent);
       forward([this_ = &n_, p] { pooled_norm_forward(this_->cohort_, p, this_->stream_); });
@@ -376,7 +379,9 @@ class CohortNetwork::Builder {
       });
       return out;
     }
-    forward([this_ = &n_, norm] { norm_forward(this_->cohort_, norm, this_->stream_); });
+    forward([this_ = &n_, norm, signs = out.signed_by_norm] {
+      norm_forward(this_->cohort_, norm, signs != nullptr && *signs ? &**signs : nullptr, this_->stream_);
+    });
     backward([this_ = &n_, norm, in, out, largest] {
       float* to = in.gradient == nullptr ? out.gradient : in.gradient;
       norm_backward(this_->cohort_, norm, out.gradient, to, largest, this_->stream_);
@@ -505,13 +510,13 @@ class CohortNetwork::Builder {
     const ResidualSum sum{shortcut.value, out.value, bounds};
     sum_ = &sum;
     const Node main = add_all(path, entry, sum_gradient);
-    out.sums = main.sums;
-    if (std::exchange(sum_, nullptr) != nullptr) {
+    if (std::exchange(sum_, nullptr) == nullptr) {
+      out.signed_by_norm = main.signed_by_norm;
+    } else {
       forward([this_ = &n_, main, sum, out] {
         add_clipped(this_->cohort_, out.extent, main.value, sum.shortcut, sum.bounds, out.value,
                     this_->stream_);
       });
-      out.sums = nullptr;
     }
     const auto clipped = std::make_shared<bool>(false);
     backward([this_ = &n_, out, bounds, sum_gradient, clipped] {

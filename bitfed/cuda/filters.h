@@ -48,8 +48,7 @@ struct FilterPair {
   bool first, second;  // whether they are weights and not padding
 
   BITFED_FORMULA FilterPair(const FilterMatrix& s, uint32_t i) : at(i) {
-    // i / stride, by a product: exact as long as i * stride fits 32 bits.
-    const uint32_t row = static_cast<uint32_t>(uint64_t{i} * (0xffffffffu / s.stride + 1) >> 32);
+    const uint32_t row = Divisor(s.stride).quotient(i);
     const uint32_t column = i - row * s.stride;
     weight = row * s.columns + column;
     first = column < s.columns;

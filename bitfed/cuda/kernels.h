@@ -36,8 +36,6 @@ struct OfClient {
 };
 
 // ------------------------------------------------------------------------------------------------ batch norm
-constexpr uint32_t kBlockValues = 4096;  // that a block computes
-
 struct Norm {
   Extent in;
   Activation activation = Activation::kNone;
@@ -49,14 +47,15 @@ struct Norm {
   ClipBounds bounds{};
   OfClient scale, shift, mean, variance;    // mean and variance: the running ones
   OfClient scale_gradient, shift_gradient;  // of the parameters
-  double* image_sums = nullptr;             // Signs::sums of `out`, which it sets; or null
   float* partial = nullptr;                 // [client][run][2][channel]
   float* batch = nullptr;  // [client][6][channel]: mean, inverse deviation, and what the passes need
 };
 
 size_t norm_partial_floats(const Cohort& cohort, const Extent& in);
 size_t norm_batch_floats(const Cohort& cohort, const Extent& in);
-void norm_forward(const Cohort& cohort, const Norm& norm, const Stream& stream);
+struct Signs;
+// signs: null, or what follows on `out` alone, about the mean of each image.
+void norm_forward(const Cohort& cohort, const Norm& norm, const Signs* signs, const Stream& stream);
 // `gradient`: of out. x_gradient may be x or the gradient. `largest`: a word per client that becomes at least
 // the bits of the largest magnitude; null: not wanted.
 void norm_backward(const Cohort& cohort, const Norm& norm, const float* gradient, float* x_gradient,
@@ -81,15 +80,15 @@ struct Signs {
   const float* x = nullptr;
   int8_t* signs = nullptr;
   float* means = nullptr;  // [client][image][4]: mean, inverse deviation, and two means of the backward pass
-  // Of every kBlockValues of x, their sum and that of their magnitudes, in any order; null: unknown.
-  const double* sums = nullptr;
-  bool running = false;  // about the mean of the batch, not of each image
-  bool clips = false;    // x was clipped: its gradient is 0 unless it is within the bounds
+  bool running = false;    // about the mean of the batch, not of each image
+  bool clips = false;      // x was clipped: its gradient is 0 unless it is within the bounds
   ClipBounds bounds{};
   OfClient running_mean;
 };
 
 void signs_forward(const Cohort& cohort, const Signs& signs, const Stream& stream);
+// The last pass of norm_forward(), and the signs.
+void norm_signs(const Cohort& cohort, const Norm& norm, const Signs& signs, const Stream& stream);
 // other: null, or is added to x_gradient, which it may be.
 void signs_backward(const Cohort& cohort, const Signs& signs, const float* gradient, const float* other,
                     float* x_gradient, const Stream& stream);

@@ -1,20 +1,17 @@
 // Batch norm. A thread sums a run of rows of two channels, as the CPU does; then runs are added, see
 // kNormRun.
 
-#include "bitfed/cuda/kernels.h"
-#include "bitfed/cuda/lanes.h"
+#include "bitfed/cuda/norm_values.h"
 
 namespace bitfed::cuda {
 namespace {
 
 constexpr unsigned kThreads = 256;
+constexpr uint32_t kBlockValues = 4096;  // that a block computes
 constexpr uint32_t kFours =
     kBlockValues / kThreads / 4;  // of a thread in an elementwise pass: four neighbouring channels each
 constexpr float kEpsilon = 1e-5f;
 constexpr float kMomentum = 0.1f;
-
-// Rows of Norm::batch.
-enum BatchRow { kMean, kInverse, kFactor, kOffset, kSum, kAlong, kBatchRows };
 
 BITFED_HOST_DEVICE uint32_t runs_of(size_t rows) {
   return static_cast<uint32_t>((rows + kNormRun - 1) / kNormRun);
@@ -46,43 +43,6 @@ struct Two {
   }
   BITFED_FORMULA void store(float* to) const { *reinterpret_cast<float2*>(to) = float2{v[0], v[1]}; }
 };
-
-// The input of a norm: whole numbers, or floats.
-template <bool kWhole>
-BITFED_FORMULA auto input_of(const Norm& n) {
-  if constexpr (kWhole) {
-    return n.whole_x;
-  } else {
-    return n.x;
-  }
-}
-
-// Four neighbouring values.
-struct Four {
-  float v[4];
-
-  BITFED_FORMULA explicit Four(const float* from) {
-    const float4 four = *reinterpret_cast<const float4*>(from);
-    v[0] = four.x;
-    v[1] = four.y;
-    v[2] = four.z;
-    v[3] = four.w;
-  }
-  BITFED_FORMULA explicit Four(const int16_t* from) {
-    const uint2 words = *reinterpret_cast<const uint2*>(from);
-    v[0] = static_cast<float>(static_cast<int16_t>(words.x & 0xffff));
-    v[1] = static_cast<float>(static_cast<int16_t>(words.x >> 16));
-    v[2] = static_cast<float>(static_cast<int16_t>(words.y & 0xffff));
-    v[3] = static_cast<float>(static_cast<int16_t>(words.y >> 16));
-  }
-  BITFED_FORMULA void store(float* to) const {
-    *reinterpret_cast<float4*>(to) = float4{v[0], v[1], v[2], v[3]};
-  }
-};
-
-BITFED_FORMULA float* batch_row(const Norm& n, uint32_t client, BatchRow row) {
-  return n.batch + (size_t{client} * kBatchRows + row) * n.in.channels;
-}
 
 // Sums of a client's runs begin here: [run][2][channel].
 BITFED_FORMULA float* partial_of(const Cohort& cohort, const Norm& n, uint32_t client) {
@@ -257,54 +217,12 @@ __global__ void __launch_bounds__(kSumThreads) norm_statistics(Cohort cohort, No
   running_variance = (1 - kMomentum) * running_variance + kMomentum * (unbiased * variance);
 }
 
-// What a norm multiplies and adds, of four channels.
-struct ChannelValues {
-  Four mean, inverse, scale, shift;
-
-  BITFED_FORMULA ChannelValues(const Norm& n, uint32_t client, uint32_t c)
-      : mean(batch_row(n, client, kMean) + c),
-        inverse(batch_row(n, client, kInverse) + c),
-        scale(n.scale.at(client) + c),
-        shift(n.shift.at(client) + c) {}
-};
-
 // A thread's fours are so many values apart that most networks' have the same channels.
 BITFED_FORMULA bool same_channels(const Norm& n) {
   return 4 * kThreads % n.in.channels == 0;
 }
 BITFED_FORMULA size_t four_place(uint32_t block, uint32_t i) {
   return 4 * ((size_t{block} * kFours + i) * kThreads + threadIdx.x);
-}
-
-BITFED_FORMULA void apply(const Norm& n, const ChannelValues& of, const Four& added, Four* x) {
-#pragma unroll
-  for (unsigned j = 0; j < 4; ++j) {
-    const float normal = (x->v[j] - of.mean.v[j]) * of.inverse.v[j];
-    x->v[j] = activate(n.activation, __fmaf_rn(normal, of.scale.v[j], of.shift.v[j]));
-    if (n.added != nullptr)
-      x->v[j] = smaller(all(n.bounds.max), larger(all(n.bounds.min), all(x->v[j]) + all(added.v[j]))).v;
-  }
-}
-
-// The sums of the block's values and magnitudes; the order does not matter, see settle_mean.
-BITFED_FORMULA void add_block(double sum, double magnitudes, double* shared, double* to) {
-  shared[threadIdx.x] = sum;
-  shared[kThreads + threadIdx.x] = magnitudes;
-  const auto add = [&](uint32_t count, uint32_t step) {
-    __syncthreads();
-    if (threadIdx.x >= step) return;
-    for (uint32_t i = 1; i < count; ++i) {
-      sum = sum + shared[threadIdx.x + i * step];
-      magnitudes = magnitudes + shared[kThreads + threadIdx.x + i * step];
-    }
-    shared[threadIdx.x] = sum;
-    shared[kThreads + threadIdx.x] = magnitudes;
-  };
-  add(kThreads / 32, 32);
-  add(32, 1);
-  if (threadIdx.x != 0) return;
-  to[0] = sum;
-  to[1] = magnitudes;
 }
 
 template <bool kWhole>
@@ -316,28 +234,15 @@ __global__ void __launch_bounds__(kThreads) norm_apply(Cohort cohort, Norm n) {
     return static_cast<uint32_t>(four_place(blockIdx.x, i)) % n.in.channels;
   };
   ChannelValues of(n, client, channel(0));
-  double sum = 0;
-  double magnitudes = 0;
 #pragma unroll
   for (uint32_t i = 0; i < kFours; ++i) {
     const size_t at = four_place(blockIdx.x, i);
-    if (at >= count) return;  // all threads, where there are sums
+    if (at >= count) return;
     if (!same_channels(n)) of = ChannelValues(n, client, channel(i));
     Four x(input_of<kWhole>(n) + base + at);
     apply(n, of, n.added == nullptr ? x : Four(n.added + base + at), &x);
     x.store(n.out + base + at);
-    if (n.image_sums == nullptr) continue;
-#pragma unroll
-    for (unsigned j = 0; j < 4; ++j) {
-      const double value = x.v[j];
-      sum = sum + value;
-      magnitudes = magnitudes + fabs(value);
-    }
   }
-  if (n.image_sums == nullptr) return;
-  BITFED_SHARED(double, shared);
-  const size_t blocks = cohort.batch * n.in.floats() / kBlockValues;
-  add_block(sum, magnitudes, shared, n.image_sums + 2 * (client * blocks + blockIdx.x));
 }
 
 template <bool kWhole>
@@ -583,11 +488,6 @@ Blocks channel_blocks(const Cohort& cohort, const Extent& in) {
   return {(in.channels + kChannelsAtOnce - 1) / kChannelsAtOnce, cohort.clients};
 }
 
-template <typename Kernel>
-Kernel of_input(const Norm& n, Kernel of_whole, Kernel of_floats) {
-  return n.whole_x != nullptr ? of_whole : of_floats;
-}
-
 bool some_take_two_passes(const Extent& in) {
   return in.floats() * sizeof(float) < kStreamedBytes;  // a batch of one image
 }
@@ -603,14 +503,15 @@ size_t norm_batch_floats(const Cohort& cohort, const Extent& in) {
   return size_t{cohort.clients} * kBatchRows * in.channels;
 }
 
-void norm_forward(const Cohort& cohort, const Norm& n, const Stream& stream) {
+void norm_forward(const Cohort& cohort, const Norm& n, const Signs* signs, const Stream& stream) {
   launch(of_input(n, norm_sums<true>, norm_sums<false>), run_blocks(cohort, n.in), kThreads, 0, stream,
          cohort, n, false);
   if (some_take_two_passes(n.in))
     launch(norm_squares, run_blocks(cohort, n.in), kThreads, 0, stream, cohort, n);
   launch(norm_statistics, channel_blocks(cohort, n.in), kSumThreads, kTwoSumsBytes, stream, cohort, n, false);
+  if (signs != nullptr) return norm_signs(cohort, n, *signs, stream);
   launch(of_input(n, norm_apply<true>, norm_apply<false>), value_blocks(cohort, n.in.floats(), kBlockValues),
-         kThreads, n.image_sums == nullptr ? 0 : 2 * kThreads * sizeof(double), stream, cohort, n);
+         kThreads, 0, stream, cohort, n);
 }
 
 void norm_backward(const Cohort& cohort, const Norm& n, const float* gradient, float* x_gradient,

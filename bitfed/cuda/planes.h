@@ -51,6 +51,24 @@ BITFED_FORMULA void put_whole_pair(const Planes& planes, uint32_t at, int first,
   put_byte_pair(planes.low + at, static_cast<unsigned>(first), static_cast<unsigned>(second));
 }
 
+// Four neighbours, the first at a multiple of four.
+BITFED_FORMULA void put_whole_four(const Planes& planes, uint32_t at, int a, int b, int c, int d) {
+  const unsigned first = (static_cast<unsigned>(a) & 0xffff) | static_cast<unsigned>(b) << 16;
+  const unsigned second = (static_cast<unsigned>(c) & 0xffff) | static_cast<unsigned>(d) << 16;
+  *reinterpret_cast<unsigned*>(planes.high + at) = __byte_perm(first, second, 0x7531);
+  *reinterpret_cast<unsigned*>(planes.low + at) = __byte_perm(first, second, 0x6420);
+}
+
+// i / divisor by a product, for many i: exact as long as i * divisor fits 32 bits.
+struct Divisor {
+  uint32_t of, inverse;
+
+  BITFED_FORMULA explicit Divisor(uint32_t divisor) : of(divisor), inverse(0xffffffffu / divisor + 1) {}
+  BITFED_FORMULA uint32_t quotient(uint32_t i) const {
+    return of == 1 ? i : static_cast<uint32_t>(uint64_t{i} * inverse >> 32);
+  }
+};
+
 #ifndef BITFED_CUDA_EMULATED
 struct PlaneFragment {
   unsigned v[4];

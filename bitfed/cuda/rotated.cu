@@ -135,15 +135,17 @@ BITFED_FORMULA void rotate(const Rotated& r, const float* rotation_factors, floa
                            const FilterMemory& m, From from, Put put) {
   const FilterMatrix& s = r.shape;
   const float own = factor_to(kRounded * max_times_rotation(s.columns), largest);
-  const uint32_t fours = (s.columns + 3) / 4;
+  const auto put_four = [](const Planes& planes, uint32_t at, float4 four, float factor) {
+    put_whole_four(planes, at, to_short(four.x * factor), to_short(four.y * factor),
+                   to_short(four.z * factor), to_short(four.w * factor));
+  };
+  const Divisor fours((s.columns + 3) / 4);
   __syncthreads();
 #pragma unroll 4
-  for (uint32_t i = threadIdx.x; i < s.rows * fours; i += kThreads) {
-    const uint32_t column = i % fours * 4;
-    const float4 four = from(i / fours, column);
-    const uint32_t at = i / fours * m.filter.step + column;
-    put_whole_pair(m.filter, at, to_short(four.x * own), to_short(four.y * own));
-    put_whole_pair(m.filter, at + 2, to_short(four.z * own), to_short(four.w * own));
+  for (uint32_t i = threadIdx.x; i < s.rows * fours.of; i += kThreads) {
+    const uint32_t row = fours.quotient(i);
+    const uint32_t column = (i - row * fours.of) * 4;
+    put_four(m.filter, row * m.filter.step + column, from(row, column), own);
   }
   __syncthreads();
   const uint32_t step = halfway_step(s);
@@ -158,12 +160,14 @@ BITFED_FORMULA void rotate(const Rotated& r, const float* rotation_factors, floa
                     *reinterpret_cast<float2*>(m.halfway_floats + column * step + row) = two;
                   });
   const float half = factor_to(kRounded * max_times_rotation(s.rows), largest_of_block(found, m.words));
-  const uint32_t pairs = (s.rows + 1) / 2;
-  for (uint32_t i = threadIdx.x; i < s.columns * pairs; i += kThreads) {
-    const uint32_t column = i / pairs;
-    const uint32_t row = i % pairs * 2;
-    const float2 two = *reinterpret_cast<const float2*>(m.halfway_floats + column * step + row);
-    put_whole_pair(m.halfway, column * m.halfway.step + row, to_short(two.x * half), to_short(two.y * half));
+  // What lies beyond the rows does not matter: the left rotation is 0 there.
+  const Divisor down((s.rows + 3) / 4);
+#pragma unroll 4
+  for (uint32_t i = threadIdx.x; i < s.columns * down.of; i += kThreads) {
+    const uint32_t column = down.quotient(i);
+    const uint32_t row = (i - column * down.of) * 4;
+    put_four(m.halfway, column * m.halfway.step + row,
+             *reinterpret_cast<const float4*>(m.halfway_floats + column * step + row), half);
   }
   __syncthreads();
   const float left = 1 / (half * rotation_factors[1]);

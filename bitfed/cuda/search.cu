@@ -79,9 +79,11 @@ __global__ void __launch_bounds__(kThreads) take_filters(SearchPlan plan, uint64
   int8_t* staged = s.scratch == nullptr ? reinterpret_cast<int8_t*>(chains) + kChainBytes
                                         : weights;  // before it is written
   const Planes planes = planes_at(staged, shape.columns, shape.rows);
+  const Divisor stride(shape.stride);
   for (uint32_t i = threadIdx.x; i < shape.floats(); i += blockDim.x) {
-    if (has_weight(shape, i))
-      put_whole(planes, i % shape.stride * planes.step + i / shape.stride, to_short(filter[i] * factor));
+    const uint32_t row = stride.quotient(i);
+    const uint32_t column = i - row * shape.stride;
+    if (column < shape.columns) put_whole(planes, column * planes.step + row, to_short(filter[i] * factor));
   }
   if (threadIdx.x == 0) s.weight_factors[index_of(s, client, f)] = factor;
   __syncthreads();
@@ -178,8 +180,11 @@ BITFED_FORMULA void put_inner(const Search& s, uint32_t client, const int* inner
   __syncthreads();
   const uint32_t rows = s.layer.shape.rows;
   float* to = s.partial + (client * size_t{s.runs()} + blockIdx.x) * rows * rows;
-  for (uint32_t i = threadIdx.x; i < size * size; i += blockDim.x)
-    to[i] = static_cast<float>(inner[i / size * inner_step(size) + i % size]) * (1 / factor);
+  const Divisor across(size);
+  for (uint32_t i = threadIdx.x; i < size * size; i += blockDim.x) {
+    const uint32_t row = across.quotient(i);
+    to[i] = static_cast<float>(inner[row * inner_step(size) + i - row * size]) * (1 / factor);
+  }
 }
 
 // halfway = R1' W of a run's filters; and, with `sums`, the sum of (R1' W)' B.

@@ -2,13 +2,17 @@
 // a client. Sums have the order of kSummedTogether; the mean's is sixteen chains, which sixteen threads add
 // where a sum in another order leaves two floats.
 
-#include "bitfed/cuda/kernels.h"
-#include "bitfed/cuda/lanes.h"
+#include "bitfed/cuda/norm_values.h"
 
 namespace bitfed::cuda {
 namespace {
 
+// A block a processor: what its threads have just written or read, the second-level cache still has.
+#ifdef BITFED_CUDA_EMULATED
 constexpr unsigned kThreads = 256;
+#else
+constexpr unsigned kThreads = 1024;
+#endif
 constexpr unsigned kWarps = kThreads / kWarp;
 constexpr unsigned kPartsAtOnce = 4 * kWarps;  // of kSummedTogether values
 constexpr unsigned kTile = 2048;               // floats that are staged at a time
@@ -62,6 +66,7 @@ struct AnyOrder {
   double sum = 0;
   double magnitudes = 0;
 
+  AnyOrder() = default;
   BITFED_FORMULA AnyOrder(const float* x, size_t count, double* shared) {
 #pragma unroll 4
     for (size_t at = 4 * threadIdx.x; at < count; at += 4 * kThreads) {
@@ -71,6 +76,10 @@ struct AnyOrder {
       magnitudes = magnitudes + (fabs(static_cast<double>(four.x)) + fabs(static_cast<double>(four.y))) +
                    (fabs(static_cast<double>(four.z)) + fabs(static_cast<double>(four.w)));
     }
+    combine(shared);
+  }
+  // From each thread's sums to those of the block, for all threads.
+  BITFED_FORMULA void combine(double* shared) {
     sum = sum_of_warp(sum);
     magnitudes = sum_of_warp(magnitudes);
     __syncthreads();
@@ -85,8 +94,14 @@ struct AnyOrder {
       magnitudes = magnitudes + shared[kWarps + warp];
     }
   }
-  AnyOrder() = default;
 };
+
+BITFED_FORMULA float mean_of(const float* x, size_t count, const AnyOrder& sums, double* shared) {
+  float mean;
+  if (settle_mean(sums.sum, sums.magnitudes, count, count, &mean)) return mean;
+  const double sum = sum_in_sequence(x, count, reinterpret_cast<float*>(shared + 2 * kThreads), shared);
+  return static_cast<float>(sum / static_cast<double>(count));
+}
 
 // Of an image, whose signs are written on the way.
 BITFED_FORMULA float deviation_of(const float* x, size_t count, float mean, float* shared, int8_t* signs) {
@@ -103,8 +118,7 @@ BITFED_FORMULA float deviation_of(const float* x, size_t count, float mean, floa
   return sqrtf(squares.of[0] / static_cast<float>(count));
 }
 
-// A round of ten clients with batches of 64 has five blocks a processor: all of them must fit at once.
-__global__ void __launch_bounds__(kThreads, 5) signs_of(Cohort cohort, Signs s) {
+__global__ void __launch_bounds__(kThreads) signs_of(Cohort cohort, Signs s) {
   const uint32_t client = last_block_first_y();
   const uint32_t image = last_block_first_x();
   const uint32_t images = s.running ? cohort.images[client] : 1;
@@ -116,22 +130,7 @@ __global__ void __launch_bounds__(kThreads, 5) signs_of(Cohort cohort, Signs s) 
   const size_t count = images * floats_of_image;
   const float* x = s.x + base;
   float* to = s.means + (client * size_t{cohort.batch} + image) * 4;
-  AnyOrder of;
-  if (s.sums != nullptr) {
-    const size_t blocks = floats_of_image / kBlockValues;
-    const double* own = s.sums + 2 * blocks * (client * size_t{cohort.batch} + image);
-    for (size_t i = 0; i < blocks; ++i) {
-      of.sum = of.sum + own[2 * i];
-      of.magnitudes = of.magnitudes + own[2 * i + 1];
-    }
-  } else {
-    of = AnyOrder(x, count, doubles);
-  }
-  float mean;
-  if (!settle_mean(of.sum, of.magnitudes, count, count, &mean)) {
-    const double sum = sum_in_sequence(x, count, floats + 4 * kThreads, doubles);
-    mean = static_cast<float>(sum / static_cast<double>(count));
-  }
+  const float mean = mean_of(x, count, AnyOrder(x, count, doubles), doubles);
   float deviation = 0;
   if (!s.running) {
     deviation = deviation_of(x, count, mean, floats, s.signs + base);
@@ -152,6 +151,41 @@ __global__ void __launch_bounds__(kThreads, 5) signs_of(Cohort cohort, Signs s) 
       running = (1 - kMomentum) * running + kMomentum * mean;
     }
   }
+}
+
+// The last pass of a batch norm over an image, whose signs are taken while the cache has it.
+template <bool kWhole>
+__global__ void __launch_bounds__(kThreads) norm_signs_of(Cohort cohort, Norm n, Signs s) {
+  const uint32_t client = blockIdx.y;
+  const uint32_t image = blockIdx.x;
+  if (image >= cohort.images[client]) return;
+  BITFED_SHARED(double, doubles);
+  const size_t count = n.in.floats();
+  const size_t base = (client * size_t{cohort.batch} + image) * count;
+  const bool same_channels = 4 * kThreads % n.in.channels == 0;
+  ChannelValues of(n, client, 4 * threadIdx.x % n.in.channels);
+  AnyOrder sums;
+#pragma unroll 4
+  for (uint32_t at = 4 * threadIdx.x; at < count; at += 4 * kThreads) {
+    if (!same_channels) of = ChannelValues(n, client, at % n.in.channels);
+    Four x(input_of<kWhole>(n) + base + at);
+    apply(n, of, n.added == nullptr ? x : Four(n.added + base + at), &x);
+    x.store(n.out + base + at);
+#pragma unroll
+    for (unsigned j = 0; j < 4; ++j) {
+      const double value = x.v[j];
+      sums.sum = sums.sum + value;
+      sums.magnitudes = sums.magnitudes + fabs(value);
+    }
+  }
+  sums.combine(doubles);  // behind a barrier: the image is there for all threads
+  const float mean = mean_of(n.out + base, count, sums, doubles);
+  const float deviation =
+      deviation_of(n.out + base, count, mean, reinterpret_cast<float*>(doubles), s.signs + base);
+  if (threadIdx.x != 0) return;
+  float* to = s.means + (client * size_t{cohort.batch} + image) * 4;
+  to[0] = mean;
+  to[1] = 1 / (deviation + kTiny);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -223,6 +257,11 @@ Blocks blocks_of(const Cohort& cohort, const Signs& s) {
 
 void signs_forward(const Cohort& cohort, const Signs& s, const Stream& stream) {
   launch(signs_of, blocks_of(cohort, s), kThreads, kSharedBytes, stream, cohort, s);
+}
+
+void norm_signs(const Cohort& cohort, const Norm& n, const Signs& s, const Stream& stream) {
+  launch(of_input(n, norm_signs_of<true>, norm_signs_of<false>), blocks_of(cohort, s), kThreads, kSharedBytes,
+         stream, cohort, n, s);
 }
 
 void signs_backward(const Cohort& cohort, const Signs& s, const float* gradient, const float* other,

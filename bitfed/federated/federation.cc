@@ -252,7 +252,7 @@ double Federation::end(Ending* ending) {
 // On a thread of its own, with all that the next round changes taken along.
 void Federation::end_beside(Ending ending) {
   wait_for_ending();
-  if (ending.evaluates) ending.model = server_.model();
+  if (ending.evaluates) ending.model = server_.model_later();
   if (ending.saves || (ending.evaluates && options_.select_by_validation)) ending.server = server_.save();
   ending.totals = totals_;
   ending.private_rounds = private_rounds_;
@@ -331,8 +331,7 @@ bool Federation::is_evaluated(uint32_t round) const {
 
 // Evaluates the round's model, which may become the run's.
 Scores Federation::evaluate(uint32_t round, Ending* ending) {
-  if (!ending->model) ending->model = server_.model();
-  Evaluation evaluation = evaluate_(*ending->model);
+  Evaluation evaluation = evaluate_(*(ending->model ? ending->model() : server_.model()));
   const Scores scores = evaluation.scores;
   if (!options_.select_by_validation) {
     selected_ = {round, std::move(evaluation), {}};
@@ -345,10 +344,8 @@ Scores Federation::evaluate(uint32_t round, Ending* ending) {
 
 void Federation::receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin) {
   const bool added_up = result.upload.empty();  // elsewhere
-  if (!added_up) {
-    const std::string source = fmt::format("round {}: upload of client {}", round, result.client);
-    server_.accept(result.client, decode(result.upload, source));
-  }
+  if (!added_up)
+    server_.accept(result.client, result.decoded ? *result.decoded : decode_upload(round, result));
   const uint64_t upload_bytes = added_up ? result.upload_bytes : result.upload.size();
   // The uploads of a one-shot method are all its work, and other methods can be tried on them. Where a client
   // kept something that belongs to its upload, the upload alone is of no use.

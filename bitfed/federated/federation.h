@@ -117,7 +117,7 @@ class Federation {
     RoundFinished event;
     bool evaluates = false;
     bool saves = false;
-    std::unique_ptr<Model> model = {};
+    std::function<std::unique_ptr<Model>()> model = {};  // empty: the server half's
     std::optional<State> server = {};
     std::optional<FederationTotals> totals = {};
     std::optional<std::vector<uint32_t>> client_states = {};

@@ -99,6 +99,10 @@ class ServerHalf {
 
   // The model after the last finished round of training.
   virtual std::unique_ptr<Model> model() const = 0;
+  // The same when it is called, once, by any thread, whatever happens to this half in between.
+  virtual std::function<std::unique_ptr<Model>()> model_later() const {
+    return [made = std::make_shared<std::unique_ptr<Model>>(model())] { return std::move(*made); };
+  }
 
   // Between rounds: all that the next round needs, for checkpoints.
   virtual State save() const = 0;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <numeric>
@@ -17,13 +19,18 @@ namespace bitfed {
 struct ClientResult {
   uint32_t client = 0;
   Bytes upload;
-  uint64_t samples = 0;          // that it holds
-  uint64_t trained_samples = 0;  // that it trained on, repetitions counted
-  double train_seconds = 0;      // of CPU time
-  bool reused = false;           // taken from another run
-  bool keeps_state = false;      // the client kept something that goes with this upload
-  uint64_t upload_bytes = 0;     // of an upload that was added up elsewhere, see Transport::take_part
+  uint64_t samples = 0;               // that it holds
+  uint64_t trained_samples = 0;       // that it trained on, repetitions counted
+  double train_seconds = 0;           // of CPU time
+  bool reused = false;                // taken from another run
+  bool keeps_state = false;           // the client kept something that goes with this upload
+  uint64_t upload_bytes = 0;          // of an upload that was added up elsewhere, see Transport::take_part
+  std::optional<State> decoded = {};  // the upload, where that was done beside other clients'
 };
+
+inline State decode_upload(uint32_t round, const ClientResult& result) {
+  return decode(result.upload, fmt::format("round {}: upload of client {}", round, result.client));
+}
 
 class ClientHalf;
 class ClientStates;

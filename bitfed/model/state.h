@@ -113,6 +113,12 @@ class State {
       std::copy(tensor.bytes.begin(), tensor.bytes.end(), reinterpret_cast<uint8_t*>(result.data()));
     return result;
   }
+  // The same where they lie: valid as long as the state is.
+  template <typename T>
+  std::span<const T> view(std::string_view name, const std::vector<uint64_t>& shape) const {
+    const Tensor& tensor = expect(name, DtypeOf<T>::value, shape);
+    return {reinterpret_cast<const T*>(tensor.bytes.data()), tensor.bytes.size() / sizeof(T)};
+  }
   // The same, as bytes: for types that C++ does not have.
   const Tensor& expect(std::string_view name, Dtype dtype, const std::vector<uint64_t>& shape) const;
   template <typename T>

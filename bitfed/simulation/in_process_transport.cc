@@ -5,6 +5,7 @@
 #include <span>
 
 #include "bitfed/base/error.h"
+#include "bitfed/base/pool_or_caller.h"
 #include "bitfed/federated/client_round.h"
 
 namespace bitfed {
@@ -80,8 +81,12 @@ class InProcessTransport : public Transport {
                         emit(ClientProgress{.round = round.round, .client = client, .fraction = fraction});
                       }});
     }
+    std::vector<ClientOutcome> outcomes = run_cohort(round, work);
+    for_each(round.pool, outcomes.size(), [&](size_t i) {
+      if (!outcomes[i].error) outcomes[i].result.decoded = decode_upload(round.round, outcomes[i].result);
+    });
     std::exception_ptr error;
-    for (ClientOutcome& outcome : run_cohort(round, work)) {
+    for (ClientOutcome& outcome : outcomes) {
       if (outcome.error) {
         if (!error) error = outcome.error;
         continue;

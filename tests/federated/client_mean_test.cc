@@ -30,6 +30,24 @@ TEST(ClientMeanTest, MeanBySamples) {
   EXPECT_EQ(mean.samples(), 0u);
 }
 
+TEST(ClientMeanTest, WhereTheValuesLieMakesNoDifference) {
+  const TensorValues first = {{31, 1}, {41}};
+  const TensorValues second = {{5, 2}, {-1}};
+  for (const Kind kind : {Kind::kMean, Kind::kMedian}) {
+    for (const double bound : {0.0, 5.0}) {
+      const Combining combining{.kind = kind, .norm_bound = bound, .max_samples = 4};
+      ClientMean copied(combining, kBoth), viewed(combining, kBoth);
+      copied.add(7, first, 9, kZero);
+      copied.add(2, second, 1, kZero);
+      viewed.add_views(7, {first.begin(), first.end()}, 9, kZero);
+      viewed.add_views(2, {second.begin(), second.end()}, 1, kZero);
+      EXPECT_EQ(viewed.clients(), copied.clients());
+      EXPECT_EQ(viewed.samples(), copied.samples());
+      EXPECT_EQ(viewed.take(), copied.take());
+    }
+  }
+}
+
 TEST(ClientMeanTest, PartsOfSeveralProcesses) {
   const Combining clipped{.norm_bound = 5};
   ClientMean whole(clipped, kBoth), here(clipped, kBoth), there(clipped, kBoth), idle(clipped, kBoth);

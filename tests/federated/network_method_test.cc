@@ -226,6 +226,23 @@ TEST_P(NetworkMethodTest, SavedAndRestored) {
   EXPECT_EQ(other->model()->state(), server->model()->state());
 }
 
+TEST_P(NetworkMethodTest, AModelThatIsMadeLaterIsOfTheRoundInWhichItWasAskedFor) {
+  for (const char* more : {"", "[federation]\nema = 0.75\n"}) {
+    const auto fed = method(more);
+    const auto server = fed->make_server();
+    const auto finish_round = [&](uint32_t round) {
+      server->accept(0, trained(*fed, server->broadcast(round), some_images(9), round));
+      server->finish_round(round);
+    };
+    finish_round(1);
+    const State then = server->model()->state();
+    const auto later = server->model_later();
+    finish_round(2);
+    EXPECT_EQ(later()->state(), then);
+    EXPECT_NE(server->model()->state(), then);
+  }
+}
+
 // Clients go on from the last round's parameters; the model is that of 3/4 of the first round's and 1/4 of
 // the second's.
 TEST_P(NetworkMethodTest, AMovingAverageOverTheRounds) {

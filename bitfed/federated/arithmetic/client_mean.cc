@@ -75,17 +75,35 @@ void ClientMean::clip(const TensorValues& start, TensorValues* values) {
 
 void ClientMean::add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start) {
   assert(values.size() == start.size() && values.size() == learned_.size() && samples > 0);
-  samples = std::min(samples, combining_.max_samples);
   if (combining_.norm_bound > 0) clip(start, &values);
   if (combining_.kind == Combining::Kind::kMean) {
-    means_.resize(values.size());
-    // The first add() refuses too many samples, before any tensor is changed.
-    for (size_t t = 0; t < values.size(); ++t) means_[t].add(values[t], samples, pool_);
+    add_to_means({values.begin(), values.end()}, samples);
   } else {
     all_[client] = std::move(values);
+    count(samples);
   }
+}
+
+void ClientMean::add_views(uint32_t client, const TensorViews& values, uint32_t samples,
+                           const TensorValues& start) {
+  if (combining_.kind == Combining::Kind::kMean && combining_.norm_bound == 0)
+    return add_to_means(values, samples);
+  TensorValues copies;
+  for (const std::span<const float> view : values) copies.emplace_back(view.begin(), view.end());
+  add(client, std::move(copies), samples, start);
+}
+
+void ClientMean::add_to_means(const TensorViews& values, uint32_t samples) {
+  means_.resize(values.size());
+  // The first add() refuses too many samples, before any tensor is changed.
+  for (size_t t = 0; t < values.size(); ++t)
+    means_[t].add(values[t], std::min(samples, combining_.max_samples), pool_);
+  count(samples);
+}
+
+void ClientMean::count(uint32_t samples) {
   ++clients_;
-  samples_ += samples;
+  samples_ += std::min(samples, combining_.max_samples);
 }
 
 void ClientMean::set(TensorValues mean, uint64_t samples, size_t clients) {

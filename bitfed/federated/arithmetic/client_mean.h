@@ -56,6 +56,8 @@ class ClientMean {
   // `start`: the parameters that the client received. `values` must have the same shape and satisfy
   // ExactMean::fits; `samples` is at least 1. An input_error leaves the object unchanged.
   void add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start);
+  // The same, without a copy where none is needed.
+  void add_views(uint32_t client, const TensorViews& values, uint32_t samples, const TensorValues& start);
 
   // Instead: the mean of all clients of the round, which was made elsewhere.
   void set(TensorValues mean, uint64_t samples, size_t clients);
@@ -75,6 +77,8 @@ class ClientMean {
 
  private:
   void clip(const TensorValues& start, TensorValues* values);
+  void add_to_means(const TensorViews& values, uint32_t samples);
+  void count(uint32_t samples);
   TensorValues middle() const;
 
   Combining combining_;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <span>
 #include <vector>
 
 namespace bitfed {
 
-using TensorValues = std::vector<std::vector<float>>;  // the parameters of a model, by tensor
+using TensorValues = std::vector<std::vector<float>>;     // the parameters of a model, by tensor
+using TensorViews = std::vector<std::span<const float>>;  // the same where they lie
 
 // The geometric median of models: the point with the smallest sum of distances to them (Pillutla, Kakade and
 // Harchaoui, "Robust aggregation for federated learning", 2022). A minority of models pulls it only as far as

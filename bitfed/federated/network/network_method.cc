@@ -66,17 +66,28 @@ Recipe read_recipe(const MethodContext& context, const NetworkTraining& training
   return recipe;
 }
 
-NetworkParameters read_plain_upload(const NetworkTraining& method, const ParameterShapes& shapes,
-                                    const NetworkParameters& broadcast, const State& upload,
-                                    ThreadPool* pool) {
-  NetworkParameters parameters(shapes.size());
+// A client's parameters after a round: as they lie in its upload, or in `own`.
+struct Uploaded {
+  NetworkParameters own;
+  TensorViews values;
+};
+
+Uploaded read_upload(const NetworkTraining& method, const ParameterShapes& shapes,
+                     const NetworkParameters& broadcast, const State& upload, ThreadPool* pool = nullptr) {
+  Uploaded uploaded;
+  if (method.read_upload) {
+    uploaded.own = method.read_upload(shapes, broadcast, upload);
+    uploaded.values.assign(uploaded.own.begin(), uploaded.own.end());
+    return uploaded;
+  }
+  uploaded.values.resize(shapes.size());
   std::vector<uint8_t> sent(shapes.size());
   for_each(pool, shapes.size(), [&](size_t p) {
     sent[p] = !method.sends || method.sends(shapes[p]) ? 1 : 0;
-    parameters[p] = sent[p] != 0 ? read_parameter(shapes[p], upload) : broadcast[p];
+    uploaded.values[p] = sent[p] != 0 ? view_parameter(shapes[p], upload) : broadcast[p];
   });
   expect_tensors(upload, 1 + std::accumulate(sent.begin(), sent.end(), size_t{0}));  // with samples
-  return parameters;
+  return uploaded;
 }
 
 // What the clients of a round add to a sum: the change of every parameter that they send.
@@ -87,13 +98,6 @@ SumParts sum_parts_of(const NetworkTraining& method, const ParameterShapes& shap
     parts.push_back({shape.statistic ? SumKind::kPrecise : SumKind::kChange, shape.count()});
   }
   return parts;
-}
-
-NetworkParameters read_any_upload(const NetworkTraining& method, const ParameterShapes& shapes,
-                                  const NetworkParameters& broadcast, const State& upload,
-                                  ThreadPool* pool = nullptr) {
-  return method.read_upload ? method.read_upload(shapes, broadcast, upload)
-                            : read_plain_upload(method, shapes, broadcast, upload, pool);
 }
 
 Error diverged(float rate) {
@@ -267,12 +271,12 @@ class Client : public ClientHalf {
 
   ClientUpdate update_of(const State& broadcast, const State& upload) const override {
     const NetworkParameters before = read_parameters(shapes_, broadcast);
-    const NetworkParameters after = read_any_upload(training_, shapes_, before, upload);
+    const Uploaded after = read_upload(training_, shapes_, before, upload);
     ClientUpdate update{sum_parts_of(training_, shapes_), {}, upload.scalar<uint32_t>("samples")};
     for (size_t p = 0; p < shapes_.size(); ++p) {
       if (training_.sends && !training_.sends(shapes_[p])) continue;
-      for (size_t i = 0; i < after[p].size(); ++i)
-        update.values.push_back(static_cast<double>(after[p][i]) - before[p][i]);
+      for (size_t i = 0; i < before[p].size(); ++i)
+        update.values.push_back(static_cast<double>(after.values[p][i]) - before[p][i]);
     }
     return update;
   }
@@ -414,12 +418,12 @@ class Server : public ServerHalf {
     const auto samples = upload.scalar<uint32_t>("samples");
     if (samples == 0)
       throw input_error("{}: tensor 'samples': found 0, expected at least 1", upload.source());
-    NetworkParameters parameters = read_any_upload(method_, shapes_, global_, upload, pool_);
-    for_each(pool_, parameters.size(), [&](size_t p) {
-      if (!ExactMean::fits(parameters[p]))
+    const Uploaded uploaded = read_upload(method_, shapes_, global_, upload, pool_);
+    for_each(pool_, uploaded.values.size(), [&](size_t p) {
+      if (!ExactMean::fits(uploaded.values[p]))
         throw input_error("{}: found a parameter beyond ±{}", upload.source(), ExactMean::kLargest);
     });
-    mean_.add(client, std::move(parameters), samples, global_);
+    mean_.add_views(client, uploaded.values, samples, global_);
   }
 
   std::optional<SumParts> sum_parts() const override { return sum_parts_of(method_, shapes_); }
@@ -449,11 +453,14 @@ class Server : public ServerHalf {
   State take_part() override { return mean_.take_part(); }
   void accept_part(const State& part) override { mean_.add_part(part, global_); }
 
-  std::unique_ptr<Model> model() const override {
-    if (ema_.empty()) return method_.deploy(global_);
-    NetworkParameters mean = ema_;
-    if (method_.settle) method_.settle(&mean);
-    return method_.deploy(mean);
+  std::unique_ptr<Model> model() const override { return model_later()(); }
+  // Making the bits of a large network takes longer than a copy of its parameters.
+  std::function<std::unique_ptr<Model>()> model_later() const override {
+    return [deploy = method_.deploy, settle = ema_.empty() ? nullptr : method_.settle,
+            parameters = ema_.empty() ? global_ : ema_]() mutable {
+      if (settle) settle(&parameters);
+      return deploy(parameters);
+    };
   }
 
   State save() const override {

@@ -27,7 +27,7 @@ bool all_finite(std::span<const float> values) {
 
 }  // namespace
 
-void check_values(const std::string& name, const std::vector<float>& values, std::string_view source) {
+void check_values(const std::string& name, std::span<const float> values, std::string_view source) {
   const bool variance = name.ends_with(".variance");
   if (all_finite(values) &&
       (!variance || std::ranges::all_of(values, [](float value) { return value >= 0; })))
@@ -58,10 +58,15 @@ void add_parameter(const ParameterShape& shape, const std::vector<float>& values
   state->add(shape.name, {shape.rows, shape.columns}, values);
 }
 
-std::vector<float> read_parameter(const ParameterShape& shape, const State& state) {
-  std::vector<float> values = state.values<float>(shape.name, {shape.rows, shape.columns});
+std::span<const float> view_parameter(const ParameterShape& shape, const State& state) {
+  const std::span<const float> values = state.view<float>(shape.name, {shape.rows, shape.columns});
   check_values(shape.name, values, state.source());
   return values;
+}
+
+std::vector<float> read_parameter(const ParameterShape& shape, const State& state) {
+  const std::span<const float> values = view_parameter(shape, state);
+  return {values.begin(), values.end()};
 }
 
 void add_parameters(const ParameterShapes& shapes, const NetworkParameters& parameters, State* state) {

@@ -33,10 +33,11 @@ ParameterShapes shapes_of(Network& network);
 // input_error.
 void add_parameter(const ParameterShape& shape, const std::vector<float>& values, State* state);
 std::vector<float> read_parameter(const ParameterShape& shape, const State& state);
+std::span<const float> view_parameter(const ParameterShape& shape, const State& state);
 void add_parameters(const ParameterShapes& shapes, const NetworkParameters& parameters, State* state);
 NetworkParameters read_parameters(const ParameterShapes& shapes, const State& state);
 
 // An input_error unless all values are finite, and not negative where the tensor is a variance.
-void check_values(const std::string& name, const std::vector<float>& values, std::string_view source);
+void check_values(const std::string& name, std::span<const float> values, std::string_view source);
 
 }  // namespace bitfed
