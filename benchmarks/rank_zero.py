@@ -2,10 +2,11 @@
 """What rank 0 of a simulation costs per round: rank_zero.py PROGRAM [--clients 10,100,1000,10000] [--set KEY=VALUE]...
 
 Runs RECIPE for each number of clients per round under mpirun with two workers. The table has CPU seconds and bytes received
-per round, without the first round and the last, which is evaluated. While rank 0 waits it looks for messages now and then:
-how much of a core that takes is measured by rounds of two clients with many epochs. The last columns are computed: rank 0's
-work without the looking, and the share of a round with 16 workers that work and looking would take, if the two workers' CPU
-time were divided by 16.
+per round, without the first round and the last, which is evaluated. While rank 0 waits it looks for messages now and then.
+Each line is therefore run twice, with few epochs and with many: rank 0's work is the same, and what it takes more in the longer
+rounds is the looking. The last columns are computed from the many epochs: rank 0's work without the looking, and the share of
+a round with 16 workers that work and looking would take, if the two workers' CPU time were divided by 16, or by the clients
+if they are fewer.
 """
 
 import argparse
@@ -70,21 +71,26 @@ parser.add_argument("--recipe", default=str(pathlib.Path(__file__).parent.parent
 parser.add_argument("--clients", default="10,100,1000,10000")
 parser.add_argument("--set", action="append", default=[])
 parser.add_argument("--data-dir")
-parser.add_argument("--long-epochs", type=int, default=20000, help="for clients that train for seconds")
+parser.add_argument("--epochs", default="1,10", help="few and many")
 parser.add_argument("--seconds", type=float, default=10, help="of work per measurement, about")
 arguments = parser.parse_args()
 os.environ.setdefault("OMPI_MCA_btl", "self,vader")
-zero, _, wall, _ = run(arguments, 2, 2, [f"client.epochs={arguments.long_epochs}"])
-looking = zero / wall
-print(f"looking for messages: {100 * looking:.2g} % of a core (rounds of {wall:.1f} s, {1e3 * zero:.1f} ms)\n")
-print("| clients per round | rank 0, ms | workers, ms | round, ms | received, KB | rank 0's work, ms | share with 16 |")
-print("|---|---|---|---|---|---|---|")
-for clients in map(int, arguments.clients.split(",")):
-    measured = run(arguments, clients, 2)
+few, many = arguments.epochs.split(",")
+
+
+def measure(clients, epochs):
+    settings = [f"client.epochs={epochs}"]
+    measured = run(arguments, clients, 2, settings)
     rounds = min(1000, int(arguments.seconds / measured[1]))
-    if rounds > 2:
-        measured = run(arguments, clients, rounds)
-    zero, workers, wall, received = measured
+    return run(arguments, clients, rounds, settings) if rounds > 2 else measured
+
+
+print("| clients per round | rank 0, ms | workers, ms | round, ms | received, KB | looking | rank 0's work, ms | share with 16 |")
+print("|---|---|---|---|---|---|---|---|")
+for clients in map(int, arguments.clients.split(",")):
+    short = measure(clients, few)
+    zero, workers, wall, received = measure(clients, many)
+    looking = max(0, (zero - short[0]) / (wall - short[2]))
     work = zero - looking * wall
     print(f"| {clients:,} | {1e3 * zero:.3g} | {1e3 * workers:.4g} | {1e3 * wall:.4g} | {received / 1e3:,.0f} | "
-          f"{1e3 * work:.3g} | {100 * (work / (workers / 16) + looking):.2g} % |", flush=True)
+          f"{100 * looking:.2g} % | {1e3 * work:.3g} | {100 * (work / (workers / min(16, clients)) + looking):.2g} % |", flush=True)

@@ -1,8 +1,10 @@
 #include "bitfed/base/byte_io.h"
 
 #include <fcntl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -17,6 +19,8 @@ namespace fs = std::filesystem;
 
 // Unfinished files are called NAME.partPID.
 constexpr std::string_view kPart = ".part";
+
+constexpr size_t kPartsPerCall = 1024;  // what Linux allows
 
 // Closes the descriptor and removes the file unless it was renamed to its final name.
 class PartialFile {
@@ -40,12 +44,21 @@ class PartialFile {
   PartialFile(const PartialFile&) = delete;
   PartialFile& operator=(const PartialFile&) = delete;
 
-  void write(std::span<const uint8_t> bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+  void write(const ByteParts& parts) {
+    std::vector<iovec> left;
+    for (const auto part : parts) {
+      if (!part.empty()) left.push_back({const_cast<uint8_t*>(part.data()), part.size()});
+    }
+    for (size_t next = 0; next < left.size();) {
+      const size_t count = std::min(left.size() - next, kPartsPerCall);
+      const ssize_t written = ::writev(descriptor_, &left[next], static_cast<int>(count));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) fail();
-      bytes = bytes.subspan(static_cast<size_t>(written));
+      auto bytes = static_cast<size_t>(written);
+      for (; next < left.size() && bytes >= left[next].iov_len; ++next) bytes -= left[next].iov_len;
+      if (bytes == 0) continue;
+      left[next].iov_base = static_cast<uint8_t*>(left[next].iov_base) + bytes;
+      left[next].iov_len -= bytes;
     }
   }
 
@@ -117,10 +130,14 @@ std::string read_text_file(const fs::path& path) {
   return {bytes.begin(), bytes.end()};
 }
 
-void write_file_atomically(const fs::path& path, std::span<const uint8_t> bytes) {
+void write_file_atomically(const fs::path& path, const ByteParts& parts) {
   PartialFile file(path);
-  file.write(bytes);
+  file.write(parts);
   file.finish();
+}
+
+void write_file_atomically(const fs::path& path, std::span<const uint8_t> bytes) {
+  write_file_atomically(path, ByteParts{bytes});
 }
 
 void write_file_atomically(const fs::path& path, std::string_view text) {

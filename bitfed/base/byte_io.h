@@ -22,6 +22,9 @@ std::string read_text_file(const std::filesystem::path& path);
 // one, never a part. On failure the partial file is removed and an error thrown.
 void write_file_atomically(const std::filesystem::path& path, std::span<const uint8_t> bytes);
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
+// The parts one after the other, from where they are.
+using ByteParts = std::vector<std::span<const uint8_t>>;
+void write_file_atomically(const std::filesystem::path& path, const ByteParts& parts);
 
 // Removes partial files that a killed process left in the folder or below it. Only to be called where no
 // other process can be writing.

@@ -157,23 +157,19 @@ void ClientStates::write_saved() {
   if (being_saved_.empty()) return;
   std::vector<uint32_t> clients;
   std::vector<uint64_t> sizes;
+  ByteParts parts;  // of many clients they are large: written from where they are
   for (const auto& [client, kept] : being_saved_) {
     clients.push_back(client);
     sizes.push_back(kept.size());
+    parts.emplace_back(kept);
   }
-  // Of many clients they are large: made in place, not copied.
-  Tensor states{kStates, Dtype::kU8, {std::reduce(sizes.begin(), sizes.end())}, {}};
-  states.bytes.reserve(states.shape.front());
-  for (const auto& [client, kept] : being_saved_)
-    states.bytes.insert(states.bytes.end(), kept.begin(), kept.end());
   create_folders(folder_);
   State state;
   state.add("clients", {clients.size()}, clients);
   state.add("sizes", {sizes.size()}, sizes);
-  state.add(std::move(states));
   const fs::path path = file(being_saved_round_);
-  write_state(path, state);
-  uint64_t offset = begin_of_states(state, fs::file_size(path));
+  write_state(path, state, kStates, parts);
+  uint64_t offset = fs::file_size(path) - std::reduce(sizes.begin(), sizes.end());
   std::map<uint32_t, Bytes> written;  // freed without the lock
   const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < clients.size(); ++i) {

@@ -123,25 +123,51 @@ std::string State::sha256() const {
   return digest.hex();
 }
 
-// The header is padded with spaces to a multiple of eight bytes, so that the data is aligned in a mapped
-// file.
-Bytes encode(const State& state) {
+namespace {
+
+struct LastTensor {
+  std::string name = {};
+  uint64_t bytes = 0;
+};
+
+// With room behind it for so many bytes. Padded with spaces to a multiple of eight bytes, so that the data is
+// aligned in a mapped file.
+Bytes encode_header(const State& state, const LastTensor* last, uint64_t room) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!state.metadata.empty()) header["__metadata__"] = state.metadata;
   uint64_t offset = 0;
-  for (const Tensor& tensor : state.tensors()) {
-    header[tensor.name] = {{"dtype", dtype_name(tensor.dtype)},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {offset, offset + tensor.bytes.size()}}};
-    offset += tensor.bytes.size();
-  }
+  const auto note = [&](const std::string& name, Dtype dtype, const std::vector<uint64_t>& shape,
+                        uint64_t bytes) {
+    header[name] = {
+        {"dtype", dtype_name(dtype)}, {"shape", shape}, {"data_offsets", {offset, offset + bytes}}};
+    offset += bytes;
+  };
+  for (const Tensor& tensor : state.tensors())
+    note(tensor.name, tensor.dtype, tensor.shape, tensor.bytes.size());
+  if (last != nullptr) note(last->name, Dtype::kU8, {last->bytes}, last->bytes);
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
 
   Bytes bytes;
-  bytes.reserve(8 + text.size() + offset);
+  bytes.reserve(8 + text.size() + room);
   for (int i = 0; i < 8; ++i) bytes.push_back(static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i)));
   bytes.insert(bytes.end(), text.begin(), text.end());
+  return bytes;
+}
+
+void write_parts(const std::filesystem::path& path, const State& state, const LastTensor* last,
+                 const ByteParts& parts) {
+  const Bytes header = encode_header(state, last, 0);
+  ByteParts all{header};
+  for (const Tensor& tensor : state.tensors()) all.emplace_back(tensor.bytes);
+  all.insert(all.end(), parts.begin(), parts.end());
+  write_file_atomically(path, all);
+}
+
+}  // namespace
+
+Bytes encode(const State& state) {
+  Bytes bytes = encode_header(state, nullptr, state.tensor_bytes());
   for (const Tensor& tensor : state.tensors())
     bytes.insert(bytes.end(), tensor.bytes.begin(), tensor.bytes.end());
   return bytes;
@@ -222,7 +248,14 @@ State read_state(const std::filesystem::path& path) {
 }
 
 void write_state(const std::filesystem::path& path, const State& state) {
-  write_file_atomically(path, encode(state));
+  write_parts(path, state, nullptr, {});
+}
+
+void write_state(const std::filesystem::path& path, const State& state, const std::string& name,
+                 const ByteParts& parts) {
+  LastTensor last{name};
+  for (const auto part : parts) last.bytes += part.size();
+  write_parts(path, state, &last, parts);
 }
 
 }  // namespace bitfed

@@ -151,5 +151,9 @@ State decode(std::span<const uint8_t> bytes, std::string_view source);
 
 State read_state(const std::filesystem::path& path);
 void write_state(const std::filesystem::path& path, const State& state);
+// With one more tensor of bytes behind the others: those of the parts, one after the other, which may be too
+// large to be copied together.
+void write_state(const std::filesystem::path& path, const State& state, const std::string& name,
+                 const ByteParts& parts);
 
 }  // namespace bitfed

@@ -28,8 +28,9 @@ class Communicator {
   // A message that has arrived; empty: none yet.
   virtual std::optional<Message> poll() = 0;
 
-  // Called by all ranks: the bytes of rank 0 replace those of the others. Returns when this rank has them.
-  virtual void broadcast(Bytes* bytes) = 0;
+  // Called by all ranks, with the same size: the bytes of rank 0 replace those of the others. Returns when
+  // this rank has them.
+  virtual void broadcast(size_t size, Bytes* bytes) = 0;
 };
 
 }  // namespace bitfed

@@ -7,10 +7,15 @@ namespace bitfed {
 namespace {
 
 constexpr const char* kSource = "a rank's message";
+constexpr size_t kClientBytes = 64;  // of a client in a message, besides what it keeps and uploads
 
 class Writer {
  public:
-  explicit Writer(MessageKind kind) { u8(static_cast<uint8_t>(kind)); }
+  // With room for so many bytes, where they are many.
+  explicit Writer(MessageKind kind, size_t room = 0) {
+    bytes_.reserve(room);
+    u8(static_cast<uint8_t>(kind));
+  }
 
   void u8(uint8_t value) { bytes_.push_back(value); }
   void u32(uint32_t value) { little_endian(value, 4); }
@@ -48,12 +53,13 @@ class Reader {
     if (value > 1) throw input_error("{}: found {}, expected 0 or 1", kSource, value);
     return value == 1;
   }
+  std::span<const uint8_t> span() { return reader_.take(u64()); }
   Bytes bytes() {
-    const auto part = reader_.take(u64());
+    const auto part = span();
     return {part.begin(), part.end()};
   }
   std::string text() {
-    const auto part = reader_.take(u64());
+    const auto part = span();
     return {part.begin(), part.end()};
   }
   // Of something that takes at least `least` bytes each: a false count allocates nothing.
@@ -162,26 +168,34 @@ Bytes plain_message(MessageKind kind) {
 
 Bytes round_message(const RoundStart& start) {
   Writer writer(MessageKind::kRound);
+  writer.u64(start.number);
   writer.u32(start.round);
+  writer.u64(start.broadcast_bytes);
   writer.f64(start.sum_below);
   return writer.take();
 }
 
 RoundStart read_round(const Bytes& message) {
   Reader reader(message);
-  const RoundStart start{reader.u32(), reader.f64()};
+  const RoundStart start{reader.u64(), reader.u32(), reader.u64(), reader.f64()};
   reader.finish();
   return start;
 }
 
-Bytes part_message(const State& part) {
-  Bytes message = encode(part);
-  message.insert(message.begin(), static_cast<uint8_t>(MessageKind::kPart));
-  return message;
+Bytes part_message(const Part& part) {
+  const Bytes sum = encode(part.sum);
+  Writer writer(MessageKind::kPart, kClientBytes + sum.size());
+  writer.u64(part.number);
+  writer.bytes(sum);
+  return writer.take();
 }
 
-State read_part(const Bytes& message) {
-  return decode(std::span(message).subspan(1), kSource);
+Part read_part(const Bytes& message) {
+  Reader reader(message);
+  Part part{.number = reader.u64()};
+  part.sum = decode(reader.span(), kSource);
+  reader.finish();
+  return part;
 }
 
 Bytes failed_message(const Failure& failure) {
@@ -235,7 +249,9 @@ Ready read_ready(const Bytes& message) {
 }
 
 Bytes work_message(const std::vector<ClientTask>& tasks) {
-  Writer writer(MessageKind::kWork);
+  size_t room = kClientBytes;
+  for (const ClientTask& task : tasks) room += kClientBytes + task.kept.size();
+  Writer writer(MessageKind::kWork, room);
   writer.u64(tasks.size());
   for (const ClientTask& task : tasks) {
     writer.u32(task.client);
@@ -256,8 +272,12 @@ std::vector<ClientTask> read_work(const Bytes& message) {
 }
 
 Bytes results_message(const Results& results) {
-  Writer writer(MessageKind::kResults);
+  size_t room = kClientBytes;
+  for (const TrainedClient& client : results.clients)
+    room += kClientBytes + client.result.upload.size() + client.kept.size();
+  Writer writer(MessageKind::kResults, room);
   writer.f64(results.busy_seconds);
+  writer.u8(results.wants_more ? 1 : 0);
   writer.u64(results.clients.size());
   for (const TrainedClient& client : results.clients) write_client(client, &writer);
   return writer.take();
@@ -267,26 +287,31 @@ Results read_results(const Bytes& message) {
   Reader reader(message);
   Results results;
   results.busy_seconds = reader.f64();
+  results.wants_more = reader.flag();
   results.clients.resize(reader.count(63));
   for (TrainedClient& client : results.clients) client = parse_client(&reader);
   reader.finish();
   return results;
 }
 
-Bytes evaluate_message(const EvaluationPart& part) {
+Bytes evaluate_message(const EvaluationTask& task) {
+  const EvaluationPart& part = task.part;
   Writer writer(MessageKind::kEvaluate);
   for (const uint64_t bound : {part.test_begin, part.test_end, part.validation_begin, part.validation_end})
     writer.u64(bound);
+  writer.u64(task.model_bytes);
   return writer.take();
 }
 
-EvaluationPart read_evaluate(const Bytes& message) {
+EvaluationTask read_evaluate(const Bytes& message) {
   Reader reader(message);
-  EvaluationPart part;
+  EvaluationTask task;
+  EvaluationPart& part = task.part;
   for (uint64_t* bound : {&part.test_begin, &part.test_end, &part.validation_begin, &part.validation_end})
     *bound = reader.u64();
+  task.model_bytes = reader.u64();
   reader.finish();
-  return part;
+  return task;
 }
 
 Bytes confusion_message(const Confusions& confusions) {

@@ -30,7 +30,7 @@ enum class MessageKind : uint8_t {
   kDone,  // with a job that was run alone
   kBye,   // nothing follows
   // Of sums.
-  kSum,   // from rank 0: all clients have answered, hand over what their uploads add up to
+  kSum,   // from rank 0: no clients follow; when yours are done, hand over what their uploads add up to
   kPart,  // to the rank before this one, see parent_of
 };
 
@@ -44,7 +44,9 @@ uint32_t read_number(const Bytes& message);
 Bytes plain_message(MessageKind kind);
 
 struct RoundStart {
+  uint64_t number = 0;  // of all rounds that rank 0 has begun, those of other jobs included
   uint32_t round = 0;
+  uint64_t broadcast_bytes = 0;
   double sum_below = 0;  // workers add up the uploads of clients that trained for fewer seconds
 };
 Bytes round_message(const RoundStart& start);
@@ -52,8 +54,12 @@ RoundStart read_round(const Bytes& message);
 
 // What uploads add up to, see ServerHalf::take_part. Workers add up theirs along a binary tree: each sends
 // one part, when it has those of the two ranks behind it, and rank 0 receives one.
-Bytes part_message(const State& part);
-State read_part(const Bytes& message);
+struct Part {
+  uint64_t number = 0;  // of the round, see RoundStart
+  State sum = {};
+};
+Bytes part_message(const Part& part);
+Part read_part(const Bytes& message);
 inline int parent_of(int rank) {
   return rank / 2;
 }
@@ -96,6 +102,7 @@ struct TrainedClient {
 };
 struct Results {
   double busy_seconds = 0;  // that threads spent on them
+  bool wants_more = false;  // the clients that are left will be done before an answer comes
   std::vector<TrainedClient> clients = {};
 };
 Bytes results_message(const Results& results);
@@ -107,8 +114,12 @@ struct EvaluationPart {
   uint64_t validation_begin = 0, validation_end = 0;
   bool operator==(const EvaluationPart&) const = default;
 };
-Bytes evaluate_message(const EvaluationPart& part);
-EvaluationPart read_evaluate(const Bytes& message);
+struct EvaluationTask {
+  EvaluationPart part = {};
+  uint64_t model_bytes = 0;
+};
+Bytes evaluate_message(const EvaluationTask& task);
+EvaluationTask read_evaluate(const Bytes& message);
 
 struct Confusions {
   Confusion test = {};

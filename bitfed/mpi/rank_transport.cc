@@ -1,5 +1,7 @@
 #include "bitfed/mpi/rank_transport.h"
 
+#include <algorithm>
+#include <atomic>
 #include <numeric>
 #include <thread>
 
@@ -17,6 +19,14 @@ constexpr size_t kClientsPerWorker = 2;
 
 // Of a share of small clients: some times as long as an answer takes.
 constexpr double kShareSeconds = 0.005;
+
+constexpr double kLateness = 0.01;  // of a client's seconds, that rank 0 may be late for its results
+
+// Among all rounds of this process: what belongs to one that was stopped is told apart.
+uint64_t next_number() {
+  static std::atomic<uint64_t> rounds = 0;
+  return ++rounds;
+}
 
 class RankTransport : public Transport {
  public:
@@ -44,18 +54,16 @@ class RankTransport : public Transport {
     Dealer dealer(std::move(present), threads_, static_cast<size_t>(kShareSeconds / client_seconds_));
     if (dealer.empty()) return;
     // An upload that is worth storing is sent by itself.
-    send_all(round_message({round, sums ? FederationOptions().keep_seconds : 0}));
+    number_ = next_number();
+    send_all(round_message({number_, round, broadcast.size(), sums ? FederationOptions().keep_seconds : 0}));
     Bytes bytes = broadcast;
-    ranks_.broadcast(&bytes);
+    ranks_.broadcast(bytes.size(), &bytes);
     outstanding_.assign(static_cast<size_t>(ranks_.size()), 0);
+    asks_for_sums_ = sums;
     for (int rank = 1; rank < ranks_.size(); ++rank) deal(rank, dealer);
-    collect([&] { return all_outstanding_ == 0; }, round, dealer, receive);
+    collect([&] { return all_outstanding_ == 0 && (!sums || part_); }, round, dealer, receive);
     if (all_outstanding_ > 0) return;  // stopped
     client_seconds_ = std::max(1e-6, busy_seconds_ / static_cast<double>(answers));
-    if (sums) {
-      send_all(plain_message(MessageKind::kSum));
-      collect([&] { return part_.has_value(); }, round, dealer, receive);
-    }
     load_ = TransportLoad{.workers = static_cast<uint32_t>(workers()),
                           .busy = std::min(1.0, busy_seconds_ / (threads_ * std::max(1e-9, clock.seconds()))),
                           .received_bytes = received_bytes_};
@@ -98,12 +106,19 @@ class RankTransport : public Transport {
     outstanding_[static_cast<size_t>(rank)] += tasks.size();
     all_outstanding_ += tasks.size();
     ranks_.send(rank, work_message(tasks));
+    if (dealer.empty() && std::exchange(asks_for_sums_, false)) send_all(plain_message(MessageKind::kSum));
+  }
+
+  // Where a client takes long, its results may wait a little.
+  std::chrono::microseconds longest_pause() const {
+    const std::chrono::microseconds of_client(static_cast<int64_t>(1e6 * kLateness * client_seconds_));
+    return std::clamp(of_client, Pause::kOrdinary, 20 * Pause::kOrdinary);
   }
 
   // Until it is done, or the user stops.
   void collect(const std::function<bool()>& done, uint32_t round, Dealer& dealer,
                const std::function<void(ClientResult)>& receive) {
-    Pause pause;
+    Pause pause(longest_pause());
     while (!done()) {
       if (options_.stop && options_.stop()) return;
       const auto message = ranks_.poll();
@@ -138,12 +153,12 @@ class RankTransport : public Transport {
         outstanding_[rank] -= results.clients.size();
         all_outstanding_ -= results.clients.size();
         // First the next share, so that the rank does not wait while its results are taken.
-        if (outstanding_[rank] < options_.threads[rank]) deal(message.from, dealer);
+        if (results.wants_more || outstanding_[rank] < options_.threads[rank]) deal(message.from, dealer);
         for (TrainedClient& trained : results.clients) take(std::move(trained), receive);
         break;
       }
       case MessageKind::kPart:
-        part_ = read_part(message.bytes);
+        if (Part part = read_part(message.bytes); part.number == number_) part_ = std::move(part.sum);
         break;
       default:
         throw failure("{}: a message that only workers receive", rank_name(message.from, ""));
@@ -166,6 +181,8 @@ class RankTransport : public Transport {
   uint32_t threads_;                 // of all ranks
   std::vector<size_t> outstanding_;  // clients, by rank
   size_t all_outstanding_ = 0;
+  uint64_t number_ = 0;         // of the round
+  bool asks_for_sums_ = false;  // in this round, once all clients are dealt
   double busy_seconds_ = 0;
   double client_seconds_ = 1;  // of a client in the round before
   uint64_t received_bytes_ = 0;

@@ -80,17 +80,18 @@ void RankZero::open(uint32_t job, const Experiment& experiment) {
 // Every worker predicts a part of the samples by its threads. The counts do not depend on the parts.
 Evaluation RankZero::evaluate(const Model& model, const EvaluationData& data) {
   const uint64_t all = std::accumulate(threads_.begin(), threads_.end(), uint64_t{0});
+  Bytes bytes = encode(model.state());
   uint64_t before = 0;
   for (int rank = 1; rank < ranks_.size(); ++rank) {
     const uint64_t after = before + threads_[static_cast<size_t>(rank)];
     const uint64_t test = data.test.size();
     const uint64_t validation = data.validation.size();
-    ranks_.send(rank, evaluate_message({test * before / all, test * after / all, validation * before / all,
-                                        validation * after / all}));
+    ranks_.send(rank, evaluate_message({{test * before / all, test * after / all, validation * before / all,
+                                         validation * after / all},
+                                        bytes.size()}));
     before = after;
   }
-  Bytes bytes = encode(model.state());
-  ranks_.broadcast(&bytes);
+  ranks_.broadcast(bytes.size(), &bytes);
   Confusions sums;
   for (int left = workers(); left > 0;) {
     const Communicator::Message message = wait_for_message(ranks_);
@@ -114,6 +115,7 @@ void RankZero::throw_failure(const Communicator::Message& message) const {
 
 ExperimentResult RankZero::run(uint32_t job, const Experiment& experiment, ExperimentOptions options,
                                const EventSink& events) {
+  run_promptly();
   open(job, experiment);
   options.rank_hosts = hosts_;
   options.transport = [&](const Experiment& read, ClientStates& states, const EventSink& sink) {

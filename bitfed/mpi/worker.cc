@@ -19,6 +19,8 @@ namespace {
 constexpr double kProgressSeconds = 0.5;
 constexpr size_t kFullMessage = 256 << 10;  // bytes of results that do not wait for more
 constexpr double kResultSeconds = 0.2;      // that results wait for more
+constexpr double kAheadSeconds = 0.002;     // of work that is left when more is asked for: some answers' time
+constexpr auto kWhileTraining = 4 * Pause::kOrdinary;  // nothing but the end of this work is waited for
 
 // What the uploads of this worker's clients add up to. Threads add at the same time, each with a server half
 // of its own.
@@ -45,13 +47,13 @@ class UploadSums {
   }
 
   // All of it, and the parts of others.
-  State take(const State& broadcast, const std::vector<State>& others) {
+  State take(const State& broadcast, const std::vector<Part>& others) {
     const Half sum = take_half(broadcast);
     for (Half& half : idle_) {
       if (half.is_used) sum.server->accept_part(half.server->take_part());
       half.is_used = false;
     }
-    for (const State& part : others) sum.server->accept_part(part);
+    for (const Part& part : others) sum.server->accept_part(part.sum);
     State part = sum.server->take_part();
     idle_.push_back({sum.server, false});
     return part;
@@ -125,20 +127,26 @@ class Worker {
 
   // Receives in this thread, the only one that may use MPI; the pool's threads train.
   void run() {
-    Pause pause;
+    run_promptly();
+    Pause pause, long_pause(kWhileTraining);
+    const auto reset = [&] {
+      pause.reset();
+      long_pause.reset();
+    };
     for (;;) {
       if (const auto message = ranks_.poll()) {
-        pause.reset();
+        reset();
         if (kind_of(message->bytes) == MessageKind::kEnd) break;
         guarded([&] { dispatch(message->bytes); });
         continue;
       }
       guarded([&] {
-        if (send_results()) pause.reset();  // the answer is near
+        if (send_results()) reset();  // the answer is near
+        hand_over_sums();
       });
       std::unique_lock lock(mutex_);
       if (has_news()) continue;
-      wake_.wait_for(lock, pause.next());
+      wake_.wait_for(lock, running_ > 0 && !asked_ ? long_pause.next() : pause.next());
     }
     abandon();
     ranks_.send(0, plain_message(MessageKind::kBye));
@@ -167,11 +175,9 @@ class Worker {
         break;
       case MessageKind::kSum:
         sum_is_due_ = true;
-        hand_over_sums();
         break;
       case MessageKind::kPart:
         parts_.push_back(read_part(message));
-        hand_over_sums();
         break;
       case MessageKind::kEvaluate:
         evaluate(read_evaluate(message));
@@ -186,11 +192,12 @@ class Worker {
 
   void begin_round(const RoundStart& start) {
     Bytes bytes;
-    ranks_.broadcast(&bytes);
+    ranks_.broadcast(start.broadcast_bytes, &bytes);
     round_ = start;
     broadcast_ = decode(bytes, "broadcast");
     job_->sums.begin_round();
-    parts_.clear();
+    // A rank behind this one may have been faster.
+    std::erase_if(parts_, [&](const Part& part) { return part.number != round_.number; });
     sum_is_due_ = false;
   }
 
@@ -218,15 +225,20 @@ class Worker {
   void hand_over_sums() {
     if (!sum_is_due_ || parts_.size() < static_cast<size_t>(children_of(ranks_.rank(), ranks_.size())))
       return;
-    ranks_.send(parent_of(ranks_.rank()), part_message(job_->sums.take(broadcast_, parts_)));
+    {
+      const std::lock_guard lock(mutex_);
+      if (running_ > 0) return;
+    }
+    ranks_.send(parent_of(ranks_.rank()), part_message({round_.number, job_->sums.take(broadcast_, parts_)}));
     parts_.clear();
     sum_is_due_ = false;
   }
 
   // In this thread: nothing else goes on meanwhile.
-  void evaluate(const EvaluationPart& part) {
+  void evaluate(const EvaluationTask& task) {
+    const EvaluationPart& part = task.part;
     Bytes bytes;
-    ranks_.broadcast(&bytes);
+    ranks_.broadcast(task.model_bytes, &bytes);
     const std::unique_ptr<Model> model = load_model(decode(bytes, "the round's model"), "the round's model");
     if (job_->part != part) {
       const EvaluationData& all = job_->experiment.evaluation;
@@ -257,7 +269,7 @@ class Worker {
       }
       const std::lock_guard lock(mutex_);
       --running_;
-      wake_.notify_all();
+      if (running_ == 0 || has_news()) wake_.notify_all();
     });
   }
 
@@ -267,6 +279,10 @@ class Worker {
       if (task.client >= job_->experiment.partition.size())
         throw input_error("a rank's message: found client {}, expected fewer than {}", task.client,
                           job_->experiment.partition.size());
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      asked_ = false;
     }
     const size_t cohort = job_->half->cohort();
     for (size_t begin = 0; begin < tasks.size(); begin += cohort) {
@@ -307,7 +323,8 @@ class Worker {
       outbox_.results.clients.push_back(std::move(trained));
     }
     const std::lock_guard lock(mutex_);
-    outbox_.results.busy_seconds += clock.seconds();
+    group_seconds_ = clock.seconds();
+    outbox_.results.busy_seconds += group_seconds_;
   }
 
   static Failure failure_of(const std::exception_ptr& error) {
@@ -327,9 +344,15 @@ class Worker {
     wake_.notify_all();
   }
 
+  // The groups that are left will be done before an answer comes.
+  bool is_low() const {
+    return static_cast<double>(running_) * group_seconds_ <= kAheadSeconds * options_.threads;
+  }
+
   bool is_due() const {
     return !outbox_.results.clients.empty() &&
-           (running_ == 0 || outbox_.bytes >= kFullMessage || since_results_.seconds() >= kResultSeconds);
+           (running_ == 0 || (is_low() && !asked_) || outbox_.bytes >= kFullMessage ||
+            since_results_.seconds() >= kResultSeconds);
   }
 
   bool has_news() const {
@@ -346,6 +369,7 @@ class Worker {
       outbox.done = std::exchange(outbox_.done, {});
       if (is_due() || !outbox_.failures.empty()) {
         outbox.results = std::exchange(outbox_.results, {});
+        if (is_low() && !asked_) outbox.results.wants_more = asked_ = true;
         outbox_.bytes = 0;
         outbox.failures = std::exchange(outbox_.failures, {});
         since_results_ = Stopwatch();
@@ -371,12 +395,14 @@ class Worker {
   std::unique_ptr<Job> job_;
   RoundStart round_;
   State broadcast_;
-  std::vector<State> parts_;  // of the ranks behind this one
-  bool sum_is_due_ = false;   // rank 0 has asked for it
+  std::vector<Part> parts_;  // of the ranks behind this one
+  bool sum_is_due_ = false;  // rank 0 has asked for it
   std::atomic<bool> abandoned_ = false;
   std::mutex mutex_;  // of what follows
   std::condition_variable wake_;
-  size_t running_ = 0;  // groups, those that wait included
+  size_t running_ = 0;        // groups, those that wait included
+  double group_seconds_ = 1;  // of the last group
+  bool asked_ = false;        // for more than was dealt so far
   Outbox outbox_;
   Stopwatch since_progress_;
   Stopwatch since_results_;

@@ -50,6 +50,17 @@ TEST(WriteFileAtomically, WritesAndReplaces) {
   EXPECT_EQ(folder.entries(), 1u);
 }
 
+// More parts than one call to the system takes, some of them empty.
+TEST(WriteFileAtomically, WritesPartsOneAfterTheOther) {
+  const TemporaryFolder folder;
+  Bytes expected;
+  std::vector<Bytes> parts;
+  for (size_t i = 0; i < 3000; ++i) parts.emplace_back(i % 5, static_cast<uint8_t>(i));
+  for (const Bytes& part : parts) expected.insert(expected.end(), part.begin(), part.end());
+  write_file_atomically(folder / "file", ByteParts(parts.begin(), parts.end()));
+  EXPECT_EQ(read_file(folder / "file"), expected);
+}
+
 TEST(RemoveHalfWritten, RemovesPartsAndNothingElse) {
   const TemporaryFolder folder;
   fs::create_directory(folder / "inner");

@@ -71,6 +71,22 @@ TEST(ClientStatesTest, MemoryHoldsWhatIsNotSavedYet) {
   EXPECT_EQ(restored.of(2), Bytes({6}));
 }
 
+// More than one call to the system can write.
+TEST(ClientStatesTest, OfManyClientsComeBack) {
+  constexpr uint32_t kClients = 2500;
+  const TemporaryFolder folder;
+  ClientStates states(folder.path(), kClients);
+  const auto kept = [](uint32_t client) { return Bytes(client % 7, static_cast<uint8_t>(client)); };
+  for (uint32_t client = 0; client < kClients; ++client) states.put(client, kept(client));
+  const std::vector<uint32_t> needed = save(1, &states);
+  ClientStates restored(folder.path(), kClients);
+  restored.restore(1, needed);
+  for (uint32_t client = 0; client < kClients; ++client) {
+    EXPECT_EQ(states.of(client), kept(client));
+    EXPECT_EQ(restored.of(client), kept(client));
+  }
+}
+
 // While one thread writes what was saved, others go on.
 TEST(ClientStatesTest, AreReadAndChangedWhileTheyAreWritten) {
   const TemporaryFolder folder;

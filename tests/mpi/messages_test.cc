@@ -11,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 
 Results some_results() {
-  Results results{.busy_seconds = 1.5};
+  Results results{.busy_seconds = 1.5, .wants_more = true};
   TrainedClient first;
   first.result = {.client = 7, .upload = {1, 2}, .samples = 3, .trained_samples = 9, .train_seconds = 0.25};
   first.result.keeps_state = true;
@@ -46,6 +46,7 @@ TEST(MessagesTest, ComeBackAsTheyWere) {
 
   const Results results = read_results(results_message(some_results()));
   EXPECT_EQ(results.busy_seconds, 1.5);
+  EXPECT_TRUE(results.wants_more);
   ASSERT_EQ(results.clients.size(), 2u);
   EXPECT_EQ(results.clients[0].result.client, 7u);
   EXPECT_EQ(results.clients[0].result.upload, Bytes({1, 2}));
@@ -58,8 +59,21 @@ TEST(MessagesTest, ComeBackAsTheyWere) {
   EXPECT_EQ(results.clients[0].judged.accuracy, 0.5);
   EXPECT_FALSE(results.clients[1].judged.accuracy.has_value());
 
+  const RoundStart start = read_round(round_message({9, 4, 1000, 0.5}));
+  EXPECT_EQ(start.number, 9u);
+  EXPECT_EQ(start.round, 4u);
+  EXPECT_EQ(start.broadcast_bytes, 1000u);
+  EXPECT_EQ(start.sum_below, 0.5);
+  State sum;
+  sum.add_scalar<uint32_t>("count", 3);
+  const Part sums = read_part(part_message({9, sum}));
+  EXPECT_EQ(sums.number, 9u);
+  EXPECT_EQ(sums.sum, sum);
+
   const EvaluationPart part{1, 2, 3, 4};
-  EXPECT_EQ(read_evaluate(evaluate_message(part)), part);
+  const EvaluationTask task = read_evaluate(evaluate_message({part, 5}));
+  EXPECT_EQ(task.part, part);
+  EXPECT_EQ(task.model_bytes, 5u);
   const Confusions confusions = read_confusion(confusion_message({{{1, 2}, {3, 4}}, {}}));
   EXPECT_EQ(confusions.test, Confusion({{1, 2}, {3, 4}}));
   EXPECT_TRUE(confusions.validation.empty());
@@ -85,7 +99,9 @@ TEST(MessagesTest, WhatDoesNotFitIsRefused) {
   refuses(work_message({{3, {1, 2}}}), read_work);
   refuses(ready_message({"a", "b", 1, "c", {}}), read_ready);
   refuses(failed_message({Error::Kind::kInput, "no"}), read_failed);
-  refuses(evaluate_message({1, 2, 3, 4}), read_evaluate);
+  refuses(round_message({1, 2, 3, 4}), read_round);
+  refuses(part_message({1, {}}), read_part);
+  refuses(evaluate_message({{1, 2, 3, 4}, 5}), read_evaluate);
   refuses(confusion_message({{{1, 2}, {3, 4}}, {{5}}}), read_confusion);
   refuses(progress_message({1, 1}), read_progress);
   refuses(number_message(MessageKind::kJob, 1), read_number);

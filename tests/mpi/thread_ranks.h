@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <stdexcept>
 #include <thread>
 #include <vector>
 
@@ -53,7 +54,7 @@ class ThreadRanks {
       inbox.pop_front();
       return message;
     }
-    void broadcast(Bytes* bytes) override {
+    void broadcast(size_t size, Bytes* bytes) override {
       std::unique_lock lock(all_.mutex_);
       const size_t mine = broadcasts_++;
       if (rank_ == 0) {
@@ -62,6 +63,7 @@ class ThreadRanks {
       } else {
         all_.wake_.wait(lock, [&] { return all_.broadcasts_.size() > mine; });
         *bytes = all_.broadcasts_[mine];
+        if (bytes->size() != size) throw std::logic_error("a broadcast of another size");
       }
     }
 

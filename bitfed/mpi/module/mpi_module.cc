@@ -81,9 +81,7 @@ class MpiCommunicator : public Communicator {
     return message;
   }
 
-  void broadcast(Bytes* bytes) override {
-    uint64_t size = bytes->size();
-    broadcast_part(reinterpret_cast<uint8_t*>(&size), sizeof size);
+  void broadcast(size_t size, Bytes* bytes) override {
     make_room(size, bytes);
     for (size_t begin = 0; begin < size; begin += kMaxChunk)
       broadcast_part(bytes->data() + begin, std::min(kMaxChunk, size - begin));
