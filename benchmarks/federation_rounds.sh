@@ -39,7 +39,7 @@ for number in $(seq 0 $((clients - 1))); do
   devices+=("$client")
 done
 # used PID...: processor time so far, in hundredths of a second.
-used() { for pid in "$@"; do cat "/proc/$pid/stat" 2>/dev/null || true; done | awk '{used += $14 + $15} END {print used + 0}'; }
+used() { cat "${@/#//proc/}" 2>/dev/null | awk '{used += $14 + $15} END {print used + 0}' || true; }
 rss() { awk '/VmRSS/ {print $2}' "/proc/$1/status" 2>/dev/null; }
 : >memory
 while kill -0 $server 2>/dev/null; do
@@ -50,7 +50,7 @@ while kill -0 $server 2>/dev/null; do
   # Most of the work of joining is over after the second round; in the last one devices go away.
   if [ "$finished" -ge 2 ] && [ "$finished" -lt "$rounds" ] && [ "$finished" != "${noted:-}" ]; then
     noted=$finished
-    echo "$(grep -c '^round ' err) $(used $server) $(used "${devices[@]}")" >>processor
+    echo "$(grep -c '^round ' err) $(used $server/stat) $(used "${devices[@]/%//stat}")" >>processor
   fi
   sleep 0.1
 done

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 #include "bitfed/base/error.h"
 
@@ -48,14 +49,18 @@ void ModularVector::subtract(const ModularVector& other) {
 
 // At most 7 bits wait for their byte; with the next element that is at most 69. Its low part goes first.
 Bytes ModularVector::pack() const {
-  Bytes bytes;
-  bytes.reserve(packed_bytes(fields));
+  const uint64_t size = packed_bytes(fields);
+  Bytes bytes(size + sizeof(uint64_t));  // a whole word is written wherever a byte begins
+  uint8_t* next = bytes.data();
   uint64_t waiting = 0;
   uint32_t count = 0;
   const auto put = [&](uint64_t value, uint32_t bits) {
     waiting |= value << count;
     count += bits;
-    for (; count >= 8; count -= 8, waiting >>= 8) bytes.push_back(static_cast<uint8_t>(waiting & 0xff));
+    std::memcpy(next, &waiting, sizeof(waiting));  // little endian, as State is
+    next += count / 8;
+    waiting >>= count & ~7u;
+    count %= 8;
   };
   size_t i = 0;
   for (const ModularField& field : fields) {
@@ -65,7 +70,7 @@ Bytes ModularVector::pack() const {
       if (field.bits > low) put(values[i] >> low, field.bits - low);
     }
   }
-  if (count > 0) bytes.push_back(static_cast<uint8_t>(waiting));
+  bytes.resize(size);
   return bytes;
 }
 
@@ -76,9 +81,18 @@ ModularVector ModularVector::unpack(std::vector<ModularField> fields, std::span<
   ModularVector vector{std::move(fields), {}};
   vector.values.reserve(elements_of(vector.fields));
   const uint8_t* next = bytes.data();
+  const uint8_t* const end = next + bytes.size();
   uint64_t waiting = 0;
   uint32_t count = 0;
+  // Four bytes at a time while there are so many: with at most 31 bits that wait, a word holds them.
   const auto get = [&](uint32_t bits) {
+    if (count < bits && end - next >= 4) {
+      uint32_t more = 0;
+      std::memcpy(&more, next, sizeof(more));  // little endian, as State is
+      next += sizeof(more);
+      waiting |= static_cast<uint64_t>(more) << count;
+      count += 32;
+    }
     for (; count < bits; count += 8) waiting |= static_cast<uint64_t>(*next++) << count;
     const uint64_t value = waiting & modular_mask(bits);
     waiting >>= bits;

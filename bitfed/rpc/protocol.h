@@ -13,7 +13,7 @@ namespace bitfed {
 // The versions of the protocol that this build speaks.
 inline constexpr uint32_t kMinProtocol = 1;
 inline constexpr uint32_t kMaxProtocol = 1;
-inline constexpr uint32_t kMaskProtocol = 2;  // of secure aggregation
+inline constexpr uint32_t kMaskProtocol = 3;  // of secure aggregation
 
 inline constexpr size_t kChunkBytes = size_t{128} << 10;
 // No single message is larger; whatever may be is cut into chunks.

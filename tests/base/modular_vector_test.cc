@@ -28,6 +28,22 @@ TEST(ModularVectorTest, EverySizeComesBack) {
   }
 }
 
+// Bit by bit, for every size and for lengths around a word.
+TEST(ModularVectorTest, PacksAsPlainLoopsDo) {
+  RandomStream random({2, "modular"});
+  for (uint32_t bits = 1; bits <= ModularVector::kMaxBits; ++bits) {
+    for (const uint64_t count : {1, 2, 3, 31, 33, 65}) {
+      ModularVector vector = ModularVector::zero({{count, bits}});
+      for (uint64_t& value : vector.values) value = random.next_u64() & modular_mask(bits);
+      Bytes expected((count * bits + 7) / 8);
+      for (size_t i = 0; i < count * bits; ++i)
+        expected[i / 8] |= static_cast<uint8_t>((vector.values[i / bits] >> i % bits & 1) << i % 8);
+      EXPECT_EQ(vector.pack(), expected) << bits << " bits, " << count;
+      EXPECT_EQ(ModularVector::unpack(vector.fields, expected, "x"), vector);
+    }
+  }
+}
+
 TEST(ModularVectorTest, SumsWrap) {
   ModularVector sum{{{2, 4}, {1, 62}}, {9, 1, modular_mask(62)}};
   const ModularVector other{{{2, 4}, {1, 62}}, {9, 2, 2}};

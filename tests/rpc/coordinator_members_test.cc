@@ -94,10 +94,10 @@ TEST_F(CoordinatorTest, AMaskedFederationNeedsDevicesThatMaskInTheSameWay) {
     coordinator_->closed(peer, false);
     return peer.text();
   };
-  EXPECT_THAT(text(0), HasSubstr("masks updates by protocol 2, this client by none: update the client"));
-  EXPECT_THAT(text(1), HasSubstr("this client by 1: update the client"));
-  EXPECT_THAT(text(3), HasSubstr("this client by 3: update the server"));
-  EXPECT_EQ(text(2), "");
+  EXPECT_THAT(text(0), HasSubstr("masks updates by protocol 3, this client by none: update the client"));
+  EXPECT_THAT(text(2), HasSubstr("this client by 2: update the client"));
+  EXPECT_THAT(text(4), HasSubstr("this client by 4: update the server"));
+  EXPECT_EQ(text(3), "");
 }
 
 TEST_F(CoordinatorTest, WhatDoesNotFitIsRefusedAndTheRoundGoesOn) {

@@ -168,6 +168,7 @@ class HostileServerTest : public testing::Test {
       offered_ = message_.offer().sha256();
       send_verdict(Verdict::DISCARDED);
     }
+    next_keys_ = bytes_of(message_.ready().next_keys());
   }
   void stop_device() {
     if (!device_.joinable()) return;
@@ -186,13 +187,14 @@ class HostileServerTest : public testing::Test {
   Digest session(uint32_t attempt) const {
     return session_of(kFederation, 1, attempt, sha256_hex(broadcast_));
   }
-  void send_work(uint32_t attempt) {
+  void send_work(uint32_t attempt, const Bytes& keys = {}) {
     FromServer message;
     v1::Work& work = *message.mutable_work();
     work.set_round(1);
     work.set_size(broadcast_.size());
     work.set_sha256(sha256_hex(broadcast_));
     work.set_masked_attempt(attempt);
+    work.set_keys(content(keys));
     stream_->Write(message);
     message.set_chunk(broadcast_.data(), broadcast_.size());
     stream_->Write(message);
@@ -264,6 +266,7 @@ class HostileServerTest : public testing::Test {
   Sessions::Stream* stream_ = nullptr;
   FromClient message_;
   std::string offered_;
+  Bytes next_keys_;  // that the device sent when it was ready
   std::unique_ptr<SecureServer> secure_;
   std::vector<std::unique_ptr<SecureClient>> others_;
   std::atomic<bool> stop_ = false;
@@ -346,6 +349,77 @@ TEST_F(HostileServerTest, OneOpeningOfARound) {
   const std::lock_guard lock(mutex_);
   EXPECT_THAT(warnings_,
               Contains(HasSubstr("second, different list of survivors for the same sum: refused")).Times(2));
+}
+
+// That the sum is opened with the update in it settles the update, in one step with the answer.
+TEST_F(HostileServerTest, TheOpeningIsAVerdict) {
+  start_device();
+  agree(0);
+  take_update();
+  send_secure(Secure::OPENING, 0, write_numbers({0, 1, 2}));
+  EXPECT_EQ(read_opened(bytes_of(next().secure().content())).size(), 3u);
+  const RoundKeys keys = read_keys(bytes_of(message_.secure().next_keys()));
+  EXPECT_EQ(keys.number, 0u);
+  EXPECT_NE(keys.secret, read_keys(next_keys_).secret);  // that one has had its sum
+  stop_device();
+  offered_.clear();
+  start_device();
+  EXPECT_EQ(offered_, "");  // it has nothing that waits for a verdict
+  EXPECT_EQ(read_keys(next_keys_).secret, keys.secret);
+  EXPECT_EQ(read_keys(next_keys_).channel, keys.channel);
+  send_work(0);
+  EXPECT_THAT(reason(), HasSubstr("round 1: this client's update of this sum was accepted: refused"));
+}
+
+// One that the device refuses settles nothing.
+TEST_F(HostileServerTest, AnOpeningThatIsRefusedIsNoVerdict) {
+  start_device();
+  agree(0);
+  const std::string update = take_update();
+  send_secure(Secure::OPENING, 0, write_numbers({1, 2}));
+  send_secure(Secure::OPENING, 0, write_numbers({0, 1, 5}));
+  send_verdict(Verdict::DISCARDED);
+  send_work(0);
+  EXPECT_EQ(take_update(), update);
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(warnings_, Contains(HasSubstr("this client 0 not among them: refused")));
+  EXPECT_THAT(warnings_, Contains(HasSubstr("one that is not among the members: refused")));
+}
+
+// Keys that were sent ahead are for one sum, with the list that the device sees first.
+TEST_F(HostileServerTest, KeysThatWereSentAheadAreForOneSum) {
+  start_device();
+  EXPECT_EQ(read_keys(next_keys_).number, 0u);
+  const auto list = [&](const Bytes& own) {
+    KeyList keys{{0, 1, 2}, {{0, read_keys(own)}}};
+    for (const auto& channel : channels_)
+      keys.keys[channel->number()] = read_keys(keys_of(random_secret(), *channel));
+    return keys;
+  };
+  // Keys that the device has not sent.
+  KeyList foreign = list(next_keys_);
+  foreign.keys[0].secret[0] ^= 1;
+  send_work(0, write_key_list(foreign));
+  EXPECT_THAT(reason(), HasSubstr("found other keys of this client 0: refused"));
+  const KeyList first = list(next_keys_);
+  send_work(0, write_key_list(first));
+  EXPECT_EQ(next().secure().phase(), Secure::SHARES);
+  const std::string shares = message_.secure().content();
+  // Another list for the same sum, and the same keys in another sum; also after a restart.
+  for (int i = 0; i < 2; ++i) {
+    send_work(0, write_key_list(list(next_keys_)));
+    EXPECT_THAT(reason(), HasSubstr("a second, different list of keys for the same sum: refused"));
+    send_work(0, write_key_list(first));
+    EXPECT_EQ(next().secure().content(), shares);
+    if (i > 0) break;
+    const Bytes sent = next_keys_;
+    stop_device();
+    start_device();
+    EXPECT_NE(next_keys_, sent);
+    next_keys_ = sent;
+  }
+  send_work(1, write_key_list(first));
+  EXPECT_THAT(reason(), HasSubstr("found other keys of this client 0: refused"));
 }
 
 }  // namespace

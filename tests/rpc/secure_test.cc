@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/rpc/device/client_store.h"
 #include "bitfed/rpc/device/device_channel.h"
 #include "bitfed/rpc/security/certificate_identity.h"
@@ -29,7 +30,7 @@ TEST(ClientStoreTest, RemembersASumAndThatItWasOpened) {
     EXPECT_FALSE(store.last_opened());
     sum.session.peer_shares = {4};
     sum.session.survivors = {5, 6};
-    store.put_sum(sum);
+    store.open_sum(sum, {}, false);
   }
   ClientStore store(folder / "client.sqlite");
   const auto read = store.sum();
@@ -50,6 +51,64 @@ TEST(ClientStoreTest, RemembersASumAndThatItWasOpened) {
   EXPECT_EQ(store.last_opened(), 7u);
   EXPECT_EQ(store.sum()->round, 8u);
   EXPECT_TRUE(store.sum()->session.survivors.empty());
+}
+
+// The update that is in a sum counts when the sum is opened, in one step with the answer.
+TEST(ClientStoreTest, AnOpenedSumSettlesItsUpdate) {
+  const TemporaryFolder folder;
+  ClientStore::Sum sum{7, 0, {}};
+  sum.session.secret[0] = 8;
+  ClientStore::Update update;
+  update.round = 7;
+  update.result.upload = {1, 2};
+  update.sha256 = sha256_hex(update.result.upload);
+  update.kept = {3};
+  {
+    ClientStore store(folder / "client.sqlite");
+    store.put_sum(sum);
+    store.finish(update, &sum);
+    sum.session.survivors = {5};
+    store.open_sum(sum, {{9}, {10}, 11}, true);
+  }
+  ClientStore store(folder / "client.sqlite");
+  EXPECT_FALSE(store.finished_update());
+  EXPECT_EQ(store.last_accepted(), 7u);
+  EXPECT_EQ(store.last_opened(), 7u);
+  EXPECT_EQ(store.kept(), Bytes{3});
+  ASSERT_TRUE(store.next_keys());
+  EXPECT_EQ(store.next_keys()->secret, Secret{9});
+}
+
+// Keys that were sent ahead are kept until a sum begins.
+TEST(ClientStoreTest, RemembersTheNextKeys) {
+  const TemporaryFolder folder;
+  {
+    ClientStore store(folder / "client.sqlite");
+    EXPECT_FALSE(store.next_keys());
+    store.put_next_keys({{1}, {2}, 3});
+    store.put_next_keys({{4}, {5}, 6});
+  }
+  ClientStore::Sum sum{1, 0, {}};
+  sum.session.secret = {4};
+  {
+    ClientStore store(folder / "client.sqlite");
+    ASSERT_TRUE(store.next_keys());
+    EXPECT_EQ(store.next_keys()->secret, Secret{4});
+    EXPECT_EQ(store.next_keys()->channel, Secret{5});
+    EXPECT_EQ(store.next_keys()->until, 6);
+    store.put_sum(sum);
+    EXPECT_FALSE(store.next_keys());
+    store.put_next_keys({{7}, {8}, 9});
+    sum.session.key_list = {1};
+    store.put_sum(sum);  // the same sum goes on
+    EXPECT_TRUE(store.next_keys());
+  }
+  ClientStore store(folder / "client.sqlite");
+  ASSERT_TRUE(store.next_keys());
+  EXPECT_EQ(store.next_keys()->secret, Secret{7});
+  sum.session.secret = {7};
+  store.put_sum(sum);
+  EXPECT_FALSE(store.next_keys());
 }
 
 class IdentityTest : public testing::Test {
@@ -145,6 +204,40 @@ TEST_F(IdentityTest, AChannelServesManySums) {
   goes_on.channel = first->key();
   EXPECT_EQ(device.of(goes_on, "federation", 3)->keys().channel, first->keys().channel);
   EXPECT_NE(device.of(begins, "federation", 3)->key(), first->key());
+}
+
+// A channel serves an hour, also where keys were sent ahead and their round begins late, and also after a
+// restart.
+TEST_F(IdentityTest, AChannelServesAnHour) {
+  using namespace std::chrono_literals;
+  const auto path = folder_ / "ours";
+  const ClientTrust trust{path / "ca.pem", path / "clients/ann.pem", path / "clients/ann.key"};
+  auto now = std::chrono::system_clock::now();
+  DeviceChannel device(trust, [&] { return now; });
+  const auto first = device.ahead("federation", 3);
+  EXPECT_EQ(device.of({}, "federation", 3), first.channel);
+  now += 44min;
+  EXPECT_EQ(device.ahead("federation", 3).channel, first.channel);
+  EXPECT_TRUE(device.may_be_sent(first.until));
+  now += 2min;  // too little is left for a round that is still to begin
+  EXPECT_FALSE(device.may_be_sent(first.until));
+  EXPECT_TRUE(device.may_begin(first.until));
+  EXPECT_EQ(device.of({}, "federation", 3), first.channel);
+  const auto second = device.ahead("federation", 3);
+  EXPECT_NE(second.channel->key(), first.channel->key());
+  now += 15min;
+  EXPECT_FALSE(device.may_begin(first.until));
+  EXPECT_TRUE(device.may_begin(second.until));
+  EXPECT_EQ(device.of({}, "federation", 3), second.channel);
+  // Another process has the same clock.
+  DeviceChannel restarted(trust, [&] { return now; });
+  EXPECT_FALSE(restarted.may_begin(first.until));
+  EXPECT_TRUE(restarted.may_begin(second.until));
+  now += 1h;
+  EXPECT_FALSE(restarted.may_begin(second.until));
+  EXPECT_NE(device.of({}, "federation", 3), second.channel);
+  now -= 24h;  // a clock that is put back makes nothing younger
+  EXPECT_FALSE(restarted.may_begin(second.until));
 }
 
 }  // namespace

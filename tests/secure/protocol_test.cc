@@ -409,6 +409,33 @@ TEST(HostileServerTest, SendsAnotherListToAClientThatForgot) {
   EXPECT_NE(first.by_receiver.at(11).sealed, second.by_receiver.at(11).sealed);
 }
 
+// Keys are sent before their sum is known, and a client that lost power may use the same again: what they
+// publish is the same, and nothing else is.
+TEST(HostileServerTest, UsesTheSameKeysInTwoSums) {
+  Round round(10);
+  const Secret secret = random_secret();
+  const auto channel = round.channel(10, random_secret());
+  const auto sent = [&](uint32_t attempt) {
+    const Digest session = session_of("f", 1, attempt, "00");
+    SecureClient client({session, secret}, channel, 3);
+    EXPECT_EQ(client.keys(), keys_of(secret, *channel));
+    KeyList list = read_key_list(round.server().message_for(10));
+    list.keys[10] = read_keys(client.keys());
+    return std::pair(read_sent(client.shares_for(write_key_list(list))), client.noise_seed());
+  };
+  ASSERT_TRUE(round.keys());
+  const auto [first, noise] = sent(0);
+  const auto [second, other_noise] = sent(1);
+  EXPECT_NE(first.self_mask, second.self_mask);
+  EXPECT_NE(first.wrap_key, second.wrap_key);
+  EXPECT_NE(noise, other_noise);
+  for (const auto& [receiver, share] : first.by_receiver) {
+    EXPECT_NE(share.check, second.by_receiver.at(receiver).check);
+    EXPECT_NE(share.sealed, second.by_receiver.at(receiver).sealed);
+    EXPECT_NE(share.wrapped, second.by_receiver.at(receiver).wrapped);
+  }
+}
+
 // Clients that were told of different members cannot read each other's shares.
 TEST(HostileServerTest, TellsClientsDifferentMembers) {
   Round round(10);

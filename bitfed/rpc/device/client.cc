@@ -128,6 +128,11 @@ class FederationClient {
       if (const auto update = store_.finished_update()) deliver(*update);
       FromClient ready;
       ready.mutable_ready()->set_samples(job_.samples.size());
+      if (job_.privacy.secure_aggregation) {
+        const ClientStore::NextKeys keys = next_keys();
+        store_.put_next_keys(keys);
+        ready.mutable_ready()->set_next_keys(published(keys));
+      }
       send(ready);
       while (true) {
         const Received received = next_task();
@@ -259,7 +264,7 @@ class FederationClient {
     }
     do {
       received = next();
-      if (received.message->has_secure()) open_sum(received.message->secure());
+      if (received.message->has_secure()) open_sum(received.message->secure(), nullptr);
     } while (received.message->has_secure());
     if (!is_task(*received.message))
       throw input_error("the server: found another message, expected work or the result");
@@ -330,7 +335,7 @@ class FederationClient {
   }
 
   // Offers the update, sends it if it is wanted, and keeps or drops the state that belongs to it, by the
-  // verdict.
+  // verdict. That a sum is to be opened with the update in it is as good as one.
   void deliver(const Update& update) {
     FromClient message;
     v1::Offer& offer = *message.mutable_offer();
@@ -350,7 +355,7 @@ class FederationClient {
         continue;
       }
       if (answer.message->has_secure()) {
-        open_sum(answer.message->secure());
+        if (open_sum(answer.message->secure(), &update)) return;
         continue;
       }
       if (!answer.message->has_verdict())
@@ -377,7 +382,6 @@ class FederationClient {
   }
 
   void settle(const Update& update, const Verdict& verdict) {
-    progress_made_ = true;
     const char* kind = "refused";
     switch (verdict.kind()) {
       case Verdict::ACCEPTED:
@@ -394,11 +398,16 @@ class FederationClient {
       default:
         throw input_error("the server: found a verdict of kind {}", static_cast<int>(verdict.kind()));
     }
+    settled(update, kind, verdict.reason());
+  }
+
+  void settled(const Update& update, const char* kind, const std::string& reason) {
+    progress_made_ = true;
     events_(UpdateSettled{.round = update.round,
                           .verdict = kind,
                           .upload_bytes = update.result.upload.size(),
                           .seconds = update.result.train_seconds,
-                          .text = verdict.reason()});
+                          .text = reason});
   }
 
   void work(const Received& received) {
@@ -467,24 +476,36 @@ class FederationClient {
         throw input_error("the server: round {}: this client has helped to open a sum of round {}: refused",
                           work.round(), *opened);
       }
+      const auto& next = store_.next_keys();
+      if (next && channel_.may_begin(next->until)) {
+        sum.session.secret = next->secret;
+        sum.session.channel = next->channel;
+      } else if (!work.keys().empty()) {
+        throw input_error(
+            "the server: round {}: found a list of keys, expected none: this client has sent no keys for it, "
+            "or too long ago: refused",
+            work.round());
+      }
     }
     const auto channel = channel_.of(sum.session, job_.federation, job_.number);
     if (sum.session.secret == Secret()) sum.session.secret = random_secret();
     SecureClient client(sum.session, channel, job_.privacy.min_survivors);
     // Kept before anything of it leaves the device.
     const auto keep = [&] { store_.put_sum({sum.round, sum.attempt, client.session()}); };
-    keep();
     if (client.can_mask()) return client;
     Bytes shares;
-    if (!client.session().key_list.empty()) {
+    if (!work.keys().empty()) {
+      shares = client.shares_for({reinterpret_cast<const uint8_t*>(work.keys().data()), work.keys().size()});
+    } else if (!client.session().key_list.empty()) {
       shares = client.shares();
     } else {
+      keep();
       send_secure(sum, v1::Secure::KEYS, client.keys());
       const auto key_list = wait_for_secure(sum, v1::Secure::KEYS);
       if (!key_list) return std::nullopt;
       shares = client.shares_for(*key_list);
-      keep();
     }
+    keep();
     send_secure(sum, v1::Secure::SHARES, shares);
     const auto peers = wait_for_secure(sum, v1::Secure::SHARES);
     if (!peers) return std::nullopt;
@@ -506,13 +527,30 @@ class FederationClient {
     };
   }
 
-  void send_secure(const ClientStore::Sum& sum, v1::Secure::Phase phase, const Bytes& content) {
+  // For a sum that is still to begin: the same until it does, or until they are too old to be sent.
+  ClientStore::NextKeys next_keys() {
+    if (const auto& kept = store_.next_keys(); kept && channel_.may_be_sent(kept->until)) return *kept;
+    const DeviceChannel::Ahead ahead = channel_.ahead(job_.federation, job_.number);
+    return {random_secret(), ahead.channel->key(), ahead.until};
+  }
+
+  std::string published(const ClientStore::NextKeys& next) {
+    ClientSession session;
+    session.secret = next.secret;
+    session.channel = next.channel;
+    const Bytes keys = keys_of(next.secret, *channel_.of(session, job_.federation, job_.number));
+    return {keys.begin(), keys.end()};
+  }
+
+  void send_secure(const ClientStore::Sum& sum, v1::Secure::Phase phase, const Bytes& content,
+                   const std::string& next = "") {
     FromClient message;
     v1::Secure& secure = *message.mutable_secure();
     secure.set_phase(phase);
     secure.set_round(sum.round);
     secure.set_attempt(sum.attempt);
     secure.set_content(content.data(), content.size());
+    secure.set_next_keys(next);
     send(message);
   }
 
@@ -529,15 +567,16 @@ class FederationClient {
       const v1::Secure& message = received.message->secure();
       if (message.round() == sum.round && message.attempt() == sum.attempt && message.phase() == phase)
         return Bytes(message.content().begin(), message.content().end());
-      open_sum(message);
+      open_sum(message, nullptr);
     }
   }
 
   // Helps to open the sum of the last round, once. What the server must not ask is logged and gets no answer.
-  void open_sum(const v1::Secure& message) {
-    if (message.phase() != v1::Secure::OPENING) return;
+  // `update`: waits for its verdict. True: it is in the sum, and counts.
+  bool open_sum(const v1::Secure& message, const Update* update) {
+    if (message.phase() != v1::Secure::OPENING) return false;
     const auto& sum = store_.sum();
-    if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return;
+    if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return false;
     try {
       // Those of the update are at hand unless the device was started again; checking all keys takes long.
       if (!masks_ || masks_->session().session != sum->session.session) {
@@ -546,12 +585,18 @@ class FederationClient {
       }
       const Bytes survivors(message.content().begin(), message.content().end());
       const Bytes answer = masks_->open(survivors);
-      store_.put_sum({sum->round, sum->attempt, masks_->session()});
-      send_secure(*sum, v1::Secure::OPENING, answer);
+      const bool accepts =
+          update != nullptr && update->broadcast_sha256 == text_of(masks_->session().session);
+      const ClientStore::NextKeys next = next_keys();
+      store_.open_sum({sum->round, sum->attempt, masks_->session()}, next, accepts);
+      send_secure(*sum, v1::Secure::OPENING, answer, published(next));
+      if (accepts) settled(*update, "accepted", "");
+      return accepts;
     } catch (const Error& error) {
       if (error.kind() != Error::Kind::kInput) throw;
       events_(Warning{.text = fmt::format("round {}: {}", message.round(), error.what())});
     }
+    return false;
   }
 
   ClientOutcome train(const v1::Work& work, const Bytes& broadcast) {

@@ -30,7 +30,11 @@ ClientStore::ClientStore(const std::filesystem::path& file)
   database_.execute(
       "CREATE TABLE IF NOT EXISTS masked_sum_said (part INTEGER PRIMARY KEY, bytes BLOB NOT NULL)");
   database_.execute(
+      "CREATE TABLE IF NOT EXISTS next_keys (one INTEGER PRIMARY KEY CHECK (one = 1), secret BLOB NOT NULL, "
+      "channel BLOB NOT NULL, until INTEGER NOT NULL)");
+  database_.execute(
       "CREATE TABLE IF NOT EXISTS opened (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL)");
+  next_keys_ = read_next_keys();
 }
 
 std::optional<ClientStore::Membership> ClientStore::membership() const {
@@ -90,11 +94,13 @@ void ClientStore::finish(const Update& update, const Sum* sum) {
 
 // Without a sync: an update that is offered again because this was forgotten is accepted again.
 void ClientStore::accepted() {
-  database_.unsynced_transaction([&] {
-    database_.execute("INSERT OR REPLACE INTO kept SELECT 1, kept FROM finished WHERE length(kept) > 0");
-    database_.execute("INSERT OR REPLACE INTO accepted SELECT 1, round FROM finished");
-    database_.execute("DELETE FROM finished");
-  });
+  database_.unsynced_transaction([&] { write_accepted(); });
+}
+
+void ClientStore::write_accepted() {
+  database_.execute("INSERT OR REPLACE INTO kept SELECT 1, kept FROM finished WHERE length(kept) > 0");
+  database_.execute("INSERT OR REPLACE INTO accepted SELECT 1, round FROM finished");
+  database_.execute("DELETE FROM finished");
 }
 
 std::optional<uint32_t> ClientStore::last_accepted() const {
@@ -117,6 +123,16 @@ std::array<Bytes ClientSession::*, 3> said() {
   return {&ClientSession::key_list, &ClientSession::peer_shares, &ClientSession::survivors};
 }
 
+std::array<uint8_t, 32> block_of(const Statement& row, int column, const Database& database) {
+  std::array<uint8_t, 32> block;
+  const Bytes bytes = row.bytes(column);
+  if (bytes.size() != block.size())
+    throw input_error("{}: the state of a sum: found {} bytes, expected {}: damaged",
+                      database.file().string(), bytes.size(), block.size());
+  std::copy(bytes.begin(), bytes.end(), block.begin());
+  return block;
+}
+
 }  // namespace
 
 const std::optional<ClientStore::Sum>& ClientStore::sum() const {
@@ -129,16 +145,9 @@ std::optional<ClientStore::Sum> ClientStore::read_sum() const {
   if (!row.step()) return std::nullopt;
   Sum sum{static_cast<uint32_t>(row.integer(0)), static_cast<uint32_t>(row.integer(1)), {}};
   ClientSession& session = sum.session;
-  const auto read = [&](int column, std::array<uint8_t, 32>* block) {
-    const Bytes bytes = row.bytes(column);
-    if (bytes.size() != block->size())
-      throw input_error("{}: the state of a sum: found {} bytes, expected {}: damaged",
-                        database_.file().string(), bytes.size(), block->size());
-    std::copy(bytes.begin(), bytes.end(), block->begin());
-  };
-  read(2, &session.session);
-  read(3, &session.secret);
-  read(4, &session.channel);
+  session.session = block_of(row, 2, database_);
+  session.secret = block_of(row, 3, database_);
+  session.channel = block_of(row, 4, database_);
   Statement parts = database_.prepare("SELECT part, bytes FROM masked_sum_said WHERE part BETWEEN 0 AND 2");
   while (parts.step()) session.*said().at(static_cast<size_t>(parts.integer(0))) = parts.bytes(1);
   return sum;
@@ -151,6 +160,7 @@ void ClientStore::write_sum(const Sum& sum) {
   const bool begins = !before || before->session.secret != session.secret;
   if (begins) {
     database_.execute("DELETE FROM masked_sum_said");
+    database_.execute("DELETE FROM next_keys");
     database_.prepare("INSERT OR REPLACE INTO masked_sum VALUES (1, ?, ?, ?, ?, ?)")
         .bind(int64_t{sum.round})
         .bind(int64_t{sum.attempt})
@@ -170,15 +180,41 @@ void ClientStore::write_sum(const Sum& sum) {
 }
 
 void ClientStore::put_sum(const Sum& sum) {
-  if (sum.session.survivors.empty()) {
-    database_.unsynced_transaction([&] { write_sum(sum); });
-  } else {
-    database_.transaction([&] {
-      write_sum(sum);
-      database_.prepare("INSERT OR REPLACE INTO opened VALUES (1, ?)").bind(int64_t{sum.round}).run();
-    });
-  }
+  const bool begins = !this->sum() || this->sum()->session.secret != sum.session.secret;
+  database_.unsynced_transaction([&] { write_sum(sum); });
   sum_ = sum;
+  if (begins) next_keys_.reset();
+}
+
+void ClientStore::open_sum(const Sum& sum, const NextKeys& next, bool accepts) {
+  database_.transaction([&] {
+    write_sum(sum);
+    database_.prepare("INSERT OR REPLACE INTO opened VALUES (1, ?)").bind(int64_t{sum.round}).run();
+    write_next_keys(next);
+    if (accepts) write_accepted();
+  });
+  sum_ = sum;
+  next_keys_ = next;
+}
+
+std::optional<ClientStore::NextKeys> ClientStore::read_next_keys() const {
+  Statement row = database_.prepare("SELECT secret, channel, until FROM next_keys");
+  if (!row.step()) return std::nullopt;
+  return NextKeys{block_of(row, 0, database_), block_of(row, 1, database_), row.integer(2)};
+}
+
+void ClientStore::write_next_keys(const NextKeys& keys) {
+  if (next_keys_ && next_keys_->secret == keys.secret) return;
+  database_.prepare("INSERT OR REPLACE INTO next_keys VALUES (1, ?, ?, ?)")
+      .bind(std::span<const uint8_t>(keys.secret))
+      .bind(std::span<const uint8_t>(keys.channel))
+      .bind(keys.until)
+      .run();
+}
+
+void ClientStore::put_next_keys(const NextKeys& keys) {
+  database_.unsynced_transaction([&] { write_next_keys(keys); });
+  next_keys_ = keys;
 }
 
 std::optional<uint32_t> ClientStore::last_opened() const {

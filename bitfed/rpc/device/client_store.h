@@ -43,23 +43,38 @@ class ClientStore {
   void dropped();  // it does not: as if the round had not been
 
   // The last sum that this client took part in, of secure aggregation. put_sum() keeps it through kill -9;
-  // once it has survivors, or an update was finished after it, also through a loss of power.
+  // once an update was finished after it, or it was opened, also through a loss of power.
   struct Sum {
     uint32_t round = 0;
     uint32_t attempt = 0;
     ClientSession session;
   };
   const std::optional<Sum>& sum() const;
-  void put_sum(const Sum& sum);
+  void put_sum(const Sum& sum);  // a new one takes the place of the next keys
+  // What the keys of a sum are made of that are sent before it begins; kept as put_sum() does.
+  struct NextKeys {
+    Secret secret = {};
+    Secret channel = {};
+    int64_t until = 0;  // a sum may begin with them, in seconds since 1970
+  };
+  const std::optional<NextKeys>& next_keys() const { return next_keys_; }
+  void put_next_keys(const NextKeys& keys);
+  // The sum has survivors, and this client helps to open it. `accepts`: the finished update is in it and
+  // counts, as after accepted(). Durable.
+  void open_sum(const Sum& sum, const NextKeys& next, bool accepts);
   // The newest round of which it helped to open a sum: it opens no other of that round or before.
   std::optional<uint32_t> last_opened() const;
 
  private:
   std::optional<Sum> read_sum() const;
   void write_sum(const Sum& sum);
+  std::optional<NextKeys> read_next_keys() const;
+  void write_next_keys(const NextKeys& keys);
+  void write_accepted();
 
   mutable Database database_;
   mutable std::optional<Sum> sum_;  // as committed last: lists of keys are too long to be read at every step
+  std::optional<NextKeys> next_keys_;  // likewise
 };
 
 }  // namespace bitfed

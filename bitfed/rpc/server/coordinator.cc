@@ -207,9 +207,10 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
       connection.samples = message.ready().samples();
       if (std::exchange(connection.ready, true)) throw input_error("found ready twice");
       last_progress_ = options_.now();
+      take_next_keys(connection, message.ready().next_keys());
       if (result_ == nullptr) {
         hand_work(peer, connection);
-        hand_sum(peer, connection);
+        if (!work_has_keys()) hand_sum(peer, connection);
       }
       wake_.notify_all();
     } else if (message.has_offer()) {
@@ -245,6 +246,8 @@ void Coordinator::closed(Peer& peer, bool cleanly) {
       if (const auto owner = by_number_.find(*connection.number);
           owner != by_number_.end() && owner->second == &peer) {
         by_number_.erase(owner);
+        next_keys_.erase(*connection.number);
+        owing_.erase(*connection.number);
         away_since_[*connection.number] = options_.now();
       }
       if (connection.told_result && cleanly) have_result_.insert(*connection.number);
@@ -427,6 +430,8 @@ void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& mes
     release(old);
     end(*before->second, old, Ending::kReplaced, "another connection has come with this client's name");
   }
+  next_keys_.erase(number);
+  owing_.erase(number);
   by_number_[number] = &peer;
   log(connection.name, ClientConnected{.client = number,
                                        .name = connection.name,
@@ -552,6 +557,10 @@ void Coordinator::hand_work(Peer& peer, const Connection& connection) {
   work.set_size(current_->broadcast->size());
   work.set_sha256(current_->sha256);
   if (sum_) work.set_masked_attempt(sum_->attempt);
+  if (work_has_keys() && sum_->server.has_member(*connection.number)) {
+    const Bytes keys = sum_->server.message_for(*connection.number);
+    work.set_keys(keys.data(), keys.size());
+  }
   peer.send(head, current_->broadcast);
 }
 

@@ -229,6 +229,9 @@ class Coordinator : public Transport {
   void wait_for_phase(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_done);
   void hand_sum(Peer& peer, const Connection& connection);
   void hand_sums();
+  bool work_has_keys() const;
+  void take_next_keys(const Connection& connection, const std::string& bytes);
+  void discard_undecided(const std::string& reason);
   void renew(Peer& peer, const Connection& connection, const std::string& request);
   void check_not_restored(const Connection& connection, const v1::Hello& message);
   void hand_work(Peer& peer, const Connection& connection);
@@ -280,6 +283,17 @@ class Coordinator : public Transport {
     SecureServer server;
   };
   std::optional<Sum> sum_;  // of the round's updates, where they are masked
+  struct NextKeys {
+    Bytes keys;
+    Clock::time_point since;
+  };
+  std::map<uint32_t, NextKeys> next_keys_;  // that clients have sent for a sum still to begin
+  std::set<uint32_t> owing_;                // clients that send theirs with the answer that they owe
+  struct Undecided {
+    uint64_t connection = 0;
+    std::unique_ptr<v1::Offer> offer;
+  };
+  std::vector<Undecided> undecided_;  // updates of the sum whose clients wait for a verdict, or the opening
   std::shared_ptr<const Bytes> result_;
   std::string result_sha256_;
   uint32_t result_rounds_ = 0;

@@ -170,6 +170,11 @@ void Coordinator::take(std::deque<Arrival> arrivals, const std::function<void(Cl
       fault("late", connection, fmt::format("an update of round {}, which is over", arrival.offer->round()));
     if (answers[i].kind == Verdict::REFUSED)
       fault("rejected", connection, fmt::format("an update of round {}: {}", round, answers[i].reason));
+    // The opening of their sum says so too, and comes soon.
+    if (sum_ && answers[i].kind == Verdict::ACCEPTED && connection.ready) {
+      undecided_.push_back({arrival.connection, std::move(arrivals[i].offer)});
+      continue;
+    }
     if (sender != connections_.end() && !connection.ending)
       verdict(*sender->first, *arrival.offer, answers[i].kind, answers[i].reason);
   }

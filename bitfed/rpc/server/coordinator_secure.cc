@@ -11,22 +11,69 @@ namespace bitfed {
 namespace {
 
 using v1::Secure;
+using v1::Verdict;
 using Phase = SecureServer::Phase;
 
 constexpr auto kPhaseTick = std::chrono::milliseconds(100);
+constexpr double kNextKeysSeconds = 600;  // a client takes part with keys that it sent so long ago, and more
+constexpr double kOwingSeconds = 1;       // a round does not wait longer for keys that are on their way
 
 }  // namespace
 
 void Coordinator::begin_sum(uint32_t round, uint32_t attempt, const std::vector<uint32_t>& clients,
                             const std::string& broadcast_sha256) {
   const Digest session = session_of(store_.federation(), round, attempt, broadcast_sha256);
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  // The last sum was open before everybody had answered. Work would reach them after that anyway.
+  const auto begin = options_.now();
+  const auto owes = [&](uint32_t client) { return owing_.contains(client); };
+  while (std::any_of(clients.begin(), clients.end(), owes) && seconds_since(begin) < kOwingSeconds) {
+    if (options_.stop && options_.stop()) break;
+    wake_.wait_for(lock, kPhaseTick);
+  }
+  owing_.clear();
   sum_.emplace(
       Sum{round, attempt, text_of(session), SecureServer(session, clients, options_.privacy.min_survivors)});
-  sum_->server.restore(store_.sum_phases(round));
+  SecureServer& server = sum_->server;
+  server.restore(store_.sum_phases(round));
+  if (server.phase() != Phase::kKeys) return;
+  for (const uint32_t client : clients) {
+    const auto found = next_keys_.find(client);
+    if (found == next_keys_.end()) continue;
+    if (seconds_since(found->second.since) < kNextKeysSeconds) server.add_keys(client, found->second.keys);
+    next_keys_.erase(found);
+  }
+  // If all are there, the list goes out with the work.
+  if (server.missing().empty() && server.end_keys()) store_.add_sum_phase(round, server.save());
+}
+
+// Whether work carries the list of keys, in place of a message of its own.
+bool Coordinator::work_has_keys() const {
+  return sum_ && sum_->server.phase() == Phase::kShares;
+}
+
+void Coordinator::take_next_keys(const Connection& connection, const std::string& bytes) {
+  if (bytes.empty() || !options_.privacy.secure_aggregation) return;
+  Bytes keys(bytes.begin(), bytes.end());
+  if (const uint32_t number = read_keys(keys).number; number != *connection.number)
+    throw input_error("keys of the next round: found those of client {}, expected {}", number,
+                      *connection.number);
+  next_keys_[*connection.number] = {std::move(keys), options_.now()};
+  if (owing_.erase(*connection.number) > 0 && owing_.empty()) wake_.notify_all();
+}
+
+// Their clients forget them, and take part in the round again.
+void Coordinator::discard_undecided(const std::string& reason) {
+  for (const Undecided& update : std::exchange(undecided_, {})) {
+    for (auto& [peer, connection] : connections_) {
+      if (connection.id == update.connection && !connection.ending)
+        verdict(*peer, *update.offer, Verdict::DISCARDED, reason);
+    }
+  }
 }
 
 void Coordinator::secure(const Connection& connection, const Secure& message) {
+  take_next_keys(connection, message.next_keys());
   if (!sum_ || message.round() != sum_->round || message.attempt() != sum_->attempt) return;
   const std::string& content = message.content();
   const std::span bytes(reinterpret_cast<const uint8_t*>(content.data()), content.size());
@@ -36,14 +83,14 @@ void Coordinator::secure(const Connection& connection, const Secure& message) {
   if (message.phase() == Secure::OPENING) counts = sum_->server.add_opened(*connection.number, bytes);
   if (!counts) return;
   last_progress_ = options_.now();
-  wake_.notify_all();
+  // The round looks at the clock often enough to go on without somebody.
+  if (sum_->server.is_complete() || sum_->server.can_open()) wake_.notify_all();
 }
 
 // The message of the present phase, to a client that it is for.
 void Coordinator::hand_sum(Peer& peer, const Connection& connection) {
   if (!sum_ || sum_->server.phase() == Phase::kKeys || !connection.ready || connection.ending) return;
-  const std::vector<uint32_t>& members = sum_->server.members();
-  if (!std::binary_search(members.begin(), members.end(), *connection.number)) return;
+  if (!sum_->server.has_member(*connection.number)) return;
   v1::FromServer head;
   Secure& message = *head.mutable_secure();
   const Phase phase = sum_->server.phase();
@@ -74,7 +121,7 @@ void Coordinator::wait_for_phase(std::unique_lock<std::mutex>& lock, const std::
 // left, or the sum is made already; nothing is to be waited for.
 bool Coordinator::agree_on_masks(std::unique_lock<std::mutex>& lock) {
   SecureServer& server = sum_->server;
-  hand_sums();
+  if (!work_has_keys()) hand_sums();
   while (server.phase() == Phase::kKeys || server.phase() == Phase::kShares) {
     const auto is_wanted = [&](uint32_t client) { return current_->wanted.contains(client); };
     wait_for_phase(lock, [&] {
@@ -91,9 +138,8 @@ bool Coordinator::agree_on_masks(std::unique_lock<std::mutex>& lock) {
     store_.add_sum_phase(sum_->round, server.save());
     hand_sums();
   }
-  const std::vector<uint32_t>& members = server.members();
   std::erase_if(current_->wanted, [&](uint32_t client) {
-    const bool lost = !std::binary_search(members.begin(), members.end(), client);
+    const bool lost = !server.has_member(client);
     if (lost) events_(ClientLost{.round = sum_->round, .client = client});
     return lost;
   });
@@ -110,11 +156,17 @@ Opening Coordinator::open_sum(uint32_t round, const std::vector<uint32_t>& answe
   };
   SecureServer& server = sum_->server;
   if (server.phase() != Phase::kOpening) {
-    if (!server.end_updates(answered))
+    if (!server.end_updates(answered)) {
+      discard_undecided("the round is begun again");
       return give_up(fmt::format("{} clients sent their update, too few", answered.size()), false);
+    }
     store_.add_sum_phase(round, server.save());
   }
   hand_sums();
+  undecided_.clear();
+  for (const auto& [number, peer] : by_number_) {
+    if (server.has_member(number) && connections_.at(peer).ready) owing_.insert(number);
+  }
   wait_for_phase(lock, [&] { return server.can_open(); });
   if (!server.can_open()) return give_up("too few clients answered", true);
   // From here on nothing that clients send changes it.

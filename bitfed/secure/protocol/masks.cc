@@ -1,6 +1,7 @@
 #include "bitfed/secure/protocol/masks.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace bitfed {
@@ -12,7 +13,7 @@ constexpr size_t kSlack = 8;        // eight bytes are read from wherever an ele
 template <typename Combine>
 void combine_mask(const Secret& seed, ModularVector* vector, const Combine& combine) {
   KeyStream stream(seed);
-  Bytes bytes(kElements * 8 + kSlack);
+  std::array<uint8_t, kElements * 8 + kSlack> bytes;  // written before it is read
   uint64_t* next = vector->values.data();
   for (const ModularField& field : vector->fields) {
     const uint64_t mask = modular_mask(field.bits);

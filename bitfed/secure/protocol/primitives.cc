@@ -175,18 +175,27 @@ void KeyStream::next(std::span<uint8_t> bytes) {
         "ChaCha20");
 }
 
+namespace {
+
+// Kept for the next message: making one takes longer than sealing a short one.
+EVP_CIPHER_CTX* sealing_context() {
+  thread_local const Cipher kContext(EVP_CIPHER_CTX_new());
+  check(kContext != nullptr, "ChaCha20-Poly1305");
+  return kContext.get();
+}
+
+}  // namespace
+
 Bytes seal(const Secret& key, std::span<const uint8_t> plain, std::span<const uint8_t> about,
            const Nonce& nonce) {
-  const Cipher cipher(EVP_CIPHER_CTX_new());
+  EVP_CIPHER_CTX* const cipher = sealing_context();
   Bytes sealed(plain.size() + kTagBytes);
   int size = 0;
-  check(cipher != nullptr &&
-            EVP_EncryptInit_ex(cipher.get(), chacha20_poly1305(), nullptr, key.data(), nonce.data()) == 1 &&
-            EVP_EncryptUpdate(cipher.get(), nullptr, &size, about.data(), size_of(about)) == 1 &&
-            EVP_EncryptUpdate(cipher.get(), sealed.data(), &size, plain.data(), size_of(plain)) == 1 &&
-            EVP_EncryptFinal_ex(cipher.get(), sealed.data() + plain.size(), &size) == 1 &&
-            EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes,
-                                sealed.data() + plain.size()) == 1,
+  check(EVP_EncryptInit_ex(cipher, chacha20_poly1305(), nullptr, key.data(), nonce.data()) == 1 &&
+            EVP_EncryptUpdate(cipher, nullptr, &size, about.data(), size_of(about)) == 1 &&
+            EVP_EncryptUpdate(cipher, sealed.data(), &size, plain.data(), size_of(plain)) == 1 &&
+            EVP_EncryptFinal_ex(cipher, sealed.data() + plain.size(), &size) == 1 &&
+            EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_GET_TAG, kTagBytes, sealed.data() + plain.size()) == 1,
         "ChaCha20-Poly1305");
   return sealed;
 }
@@ -195,18 +204,18 @@ std::optional<Bytes> open_sealed(const Secret& key, std::span<const uint8_t> sea
                                  std::span<const uint8_t> about, const Nonce& nonce) {
   if (sealed.size() < kTagBytes) return std::nullopt;
   const std::span<const uint8_t> body = sealed.first(sealed.size() - kTagBytes);
-  const Cipher cipher(EVP_CIPHER_CTX_new());
+  EVP_CIPHER_CTX* const cipher = sealing_context();
   Bytes plain(body.size());
-  Bytes tag(sealed.end() - kTagBytes, sealed.end());
+  std::array<uint8_t, kTagBytes> tag;
+  std::copy(sealed.end() - kTagBytes, sealed.end(), tag.begin());
   int size = 0;
-  check(cipher != nullptr &&
-            EVP_DecryptInit_ex(cipher.get(), chacha20_poly1305(), nullptr, key.data(), nonce.data()) == 1 &&
-            EVP_DecryptUpdate(cipher.get(), nullptr, &size, about.data(), size_of(about)) == 1 &&
-            EVP_DecryptUpdate(cipher.get(), plain.data(), &size, body.data(), size_of(body)) == 1 &&
-            EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes, tag.data()) == 1,
+  check(EVP_DecryptInit_ex(cipher, chacha20_poly1305(), nullptr, key.data(), nonce.data()) == 1 &&
+            EVP_DecryptUpdate(cipher, nullptr, &size, about.data(), size_of(about)) == 1 &&
+            EVP_DecryptUpdate(cipher, plain.data(), &size, body.data(), size_of(body)) == 1 &&
+            EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_SET_TAG, kTagBytes, tag.data()) == 1,
         "ChaCha20-Poly1305");
   uint8_t none = 0;
-  if (EVP_DecryptFinal_ex(cipher.get(), &none, &size) == 1) return plain;
+  if (EVP_DecryptFinal_ex(cipher, &none, &size) == 1) return plain;
   ERR_clear_error();
   return std::nullopt;
 }

@@ -30,7 +30,17 @@ void check_repeated(const Bytes& before, std::span<const uint8_t> now, const cha
     throw input_error("the server sends a second, different {} for the same sum: refused", what);
 }
 
+RoundKeys round_keys(const Secret& secret, const Channel& channel) {
+  RoundKeys keys = channel.keys();
+  keys.secret = digest_of(derive(secret, "published", {}));
+  return keys;
+}
+
 }  // namespace
+
+Bytes keys_of(const Secret& secret, const Channel& channel) {
+  return write_keys(round_keys(secret, channel));
+}
 
 SecureClient::SecureClient(ClientSession session, std::shared_ptr<Channel> channel, size_t min_clients)
     : session_(std::move(session)),
@@ -60,16 +70,6 @@ Secret SecureClient::own_of_sum(const char* purpose) const {
 
 Secret SecureClient::noise_seed() const {
   return own("noise");
-}
-
-RoundKeys SecureClient::own_keys() const {
-  RoundKeys keys = channel_->keys();
-  keys.secret = digest_of(own("published"));
-  return keys;
-}
-
-Bytes SecureClient::keys() const {
-  return write_keys(own_keys());
 }
 
 size_t SecureClient::threshold() const {
@@ -106,7 +106,7 @@ void SecureClient::take_list(const KeyList& list) {
   if (list.keys.size() != holders.size())
     throw input_error("the list of keys: found keys of {} clients, expected {}: refused", list.keys.size(),
                       holders.size());
-  const RoundKeys ours = own_keys();
+  const RoundKeys ours = round_keys(session_.secret, *channel_);
   Bytes about(session_.session.begin(), session_.session.end());
   const Bytes numbers = write_numbers(list.members);
   about.insert(about.end(), numbers.begin(), numbers.end());

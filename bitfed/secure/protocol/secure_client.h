@@ -23,6 +23,10 @@ struct ClientSession {
   Secret channel = {};  // the key of the channel that shares are sealed with
 };
 
+// A client's keys may be sent before the session is known: what they publish of its secret is the same in
+// every session. Whatever else comes of the secret differs by the session.
+Bytes keys_of(const Secret& secret, const Channel& channel);
+
 // The client's side of one sum (Bonawitz et al., "Practical secure aggregation for privacy-preserving machine
 // learning", CCS 2017): keys, sealed shares, a masked update, and one answer that helps open the sum of the
 // survivors. Every step can be repeated, with the same result. What the server must not ask is an
@@ -44,7 +48,7 @@ class SecureClient {
   // another secret, or other shares, and fits no sum that the first were for.
   const ClientSession& session() const { return session_; }
 
-  Bytes keys() const;
+  Bytes keys() const { return keys_of(session_.secret, *channel_); }
   Bytes shares_for(std::span<const uint8_t> key_list);
   Bytes shares() const;  // the same again
   void take_shares(std::span<const uint8_t> peer_shares);
@@ -67,7 +71,6 @@ class SecureClient {
 
   Secret own(const char* purpose) const;
   Secret own_of_sum(const char* purpose) const;
-  RoundKeys own_keys() const;
   void check_signatures(const KeyList& list) const;
   void take_list(const KeyList& list);
   void read_shares();

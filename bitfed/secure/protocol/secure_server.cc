@@ -38,6 +38,17 @@ std::vector<uint32_t> SecureServer::missing() const {
   return result;
 }
 
+bool SecureServer::is_complete() const {
+  const size_t there = phase_ == Phase::kKeys     ? keys_.size()
+                       : phase_ == Phase::kShares ? shares_.size()
+                                                  : opened_.size();
+  return there == members_.size();
+}
+
+bool SecureServer::has_member(uint32_t client) const {
+  return contains(members_, client);
+}
+
 bool SecureServer::add_keys(uint32_t client, std::span<const uint8_t> message) {
   RoundKeys keys = read_keys(message);
   if (keys.number != client)

@@ -21,6 +21,7 @@ class SecureServer {
   Phase phase() const { return phase_; }
   // Those that the phase still waits for.
   std::vector<uint32_t> missing() const;
+  bool is_complete() const;  // it waits for nobody
 
   // True: it counts.
   bool add_keys(uint32_t client, std::span<const uint8_t> message);
@@ -35,6 +36,7 @@ class SecureServer {
 
   // The clients that the present phase's message is for, and the message.
   const std::vector<uint32_t>& members() const { return members_; }
+  bool has_member(uint32_t client) const;
   Bytes message_for(uint32_t client) const;
 
   // Whether the answers suffice for every secret that is needed.

@@ -54,7 +54,8 @@ std::vector<Secret> polynomial_of(const Secret& secret, size_t threshold, const 
   assert(threshold >= 1);
   std::vector<Secret> polynomial(threshold);
   KeyStream stream(coefficients);
-  for (size_t i = 0; i + 1 < threshold; ++i) stream.next(polynomial[i]);
+  if (threshold > 1)
+    stream.next({reinterpret_cast<uint8_t*>(polynomial.data()), (threshold - 1) * secret.size()});
   polynomial.back() = secret;
   return polynomial;
 }

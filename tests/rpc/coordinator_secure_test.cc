@@ -1,0 +1,214 @@
+// Secure aggregation as the server's clients see it: keys that were sent before their round, and updates
+// whose verdict is the opening of their sum.
+
+#include "bitfed/secure/protocol/secure_client.h"
+#include "tests/rpc/coordinator_fixture.h"
+
+namespace bitfed {
+namespace {
+
+using v1::Secure;
+
+const std::vector<ModularField> kFields = {{4, 20}};
+
+class MaskedCoordinatorTest : public CoordinatorTest {
+ protected:
+  MaskedCoordinatorTest() {
+    options_.privacy.secure_aggregation = true;
+    options_.privacy.min_survivors = 3;
+    options_.privacy.phase_seconds = 60;
+    for (uint32_t number = 0; number < 3; ++number) {
+      secrets_.push_back(random_secret());
+      channels_.push_back(
+          std::make_shared<Channel>(random_secret(), "f", number, std::make_shared<NoIdentity>()));
+    }
+  }
+
+  std::string keys(uint32_t number) const {
+    const Bytes bytes = keys_of(secrets_[number], *channels_[number]);
+    return {bytes.begin(), bytes.end()};
+  }
+  // A client that is there, and may have sent keys for the next sum.
+  void join(uint32_t number, const std::string& next_keys) {
+    FakePeer& peer = peers_[number];
+    coordinator_->opened(peer, "client-" + std::to_string(number), "address");
+    FromClient message = hello(number);
+    message.mutable_hello()->set_masks(kMaskProtocol);
+    coordinator_->received(peer, message);
+    ASSERT_TRUE(peer.next().has_welcome());
+    FromClient ready;
+    ready.mutable_ready()->set_samples(10);
+    ready.mutable_ready()->set_next_keys(next_keys);
+    coordinator_->received(peer, ready);
+  }
+  void begin_masked(uint32_t round, uint32_t attempt = 0) {
+    session_ = session_of(store_->federation(), round, attempt, sha256_hex(std::string_view("broadcast")));
+    attempt_ = attempt;
+    coordinator_->begin_sum(round, attempt, {0, 1, 2}, sha256_hex(std::string_view("broadcast")));
+    begin(round, {0, 1, 2});
+  }
+  void say(uint32_t number, uint32_t round, Secure::Phase phase, const Bytes& content,
+           const std::string& next_keys = "") {
+    FromClient message;
+    Secure& secure = *message.mutable_secure();
+    secure.set_phase(phase);
+    secure.set_round(round);
+    secure.set_attempt(attempt_);
+    secure.set_content(content.data(), content.size());
+    secure.set_next_keys(next_keys);
+    coordinator_->received(peers_[number], message);
+  }
+  FromClient offer_masked(uint32_t round, const std::string& update) {
+    FromClient message = offer(round, update);
+    message.mutable_offer()->set_broadcast_sha256(text_of(session_));
+    return message;
+  }
+  // Everybody's shares, by the list that came with the work.
+  void share(uint32_t round) {
+    clients_.clear();
+    for (uint32_t number = 0; number < 3; ++number) {
+      const FromServer message = peers_[number].next();
+      ASSERT_TRUE(message.has_work());
+      ASSERT_FALSE(message.work().keys().empty());
+      clients_.emplace_back(ClientSession{session_, secrets_[number]}, channels_[number], 3);
+      say(number, round, Secure::SHARES, clients_.back().shares_for(bytes_of(message.work().keys())));
+    }
+    for (uint32_t number = 0; number < 3; ++number) {
+      const FromServer message = peers_[number].next();
+      ASSERT_EQ(message.secure().phase(), Secure::SHARES);
+      clients_[number].take_shares(bytes_of(message.secure().content()));
+    }
+  }
+  void send_update(uint32_t number, uint32_t round) {
+    const std::string update = "update " + std::to_string(number);
+    coordinator_->received(peers_[number], offer_masked(round, update));
+    EXPECT_EQ(peers_[number].next().verdict().kind(), Verdict::WANTED);
+    send_chunk(peers_[number], update);
+  }
+
+  std::vector<Secret> secrets_;
+  std::vector<std::shared_ptr<Channel>> channels_;
+  std::vector<SecureClient> clients_;
+  std::array<FakePeer, 3> peers_;
+  Digest session_ = {};
+  uint32_t attempt_ = 0;
+};
+
+// Two exchanges less: no keys to ask for before the shares, and no verdict before the opening.
+TEST_F(MaskedCoordinatorTest, KeysThatAreThereComeWithTheWorkAndTheOpeningIsTheVerdict) {
+  start();
+  for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
+  begin_masked(1);
+  share(1);
+  for (uint32_t number = 0; number < 3; ++number) send_update(number, 1);
+  thread_.join();
+  EXPECT_EQ(received_.size(), 3u);
+  Opening opening;
+  std::thread opened([&] { opening = coordinator_->open_sum(1, {0, 1, 2}, kFields); });
+  for (uint32_t number = 0; number < 3; ++number) {
+    const FromServer message = peers_[number].next();
+    ASSERT_EQ(message.secure().phase(), Secure::OPENING) << message.ShortDebugString();
+    const Bytes answer = clients_[number].open(bytes_of(message.secure().content()));
+    secrets_[number] = random_secret();
+    say(number, 1, Secure::OPENING, answer, keys(number));
+  }
+  opened.join();
+  EXPECT_TRUE(opening.masks);
+  // The keys that came with the answers are those of the next round.
+  store_->save(1, State());
+  begin_masked(2);
+  share(2);
+  for (FakePeer& peer : peers_) EXPECT_TRUE(peer.nothing_more());
+}
+
+// One without keys, one with old keys, or a client that came back: all are asked for theirs.
+TEST_F(MaskedCoordinatorTest, KeysThatAreNotThereAreAskedFor) {
+  start();
+  join(0, keys(0));
+  join(1, keys(1));
+  join(2, "");
+  begin_masked(1);
+  for (uint32_t number = 0; number < 3; ++number) {
+    EXPECT_TRUE(peers_[number].next().work().keys().empty());
+    say(number, 1, Secure::KEYS, keys_of(secrets_[number], *channels_[number]));
+  }
+  for (FakePeer& peer : peers_) EXPECT_EQ(peer.next().secure().phase(), Secure::KEYS);
+}
+
+TEST_F(MaskedCoordinatorTest, OldKeysAreAskedForAgain) {
+  start();
+  for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
+  pass(601);
+  begin_masked(1);
+  for (FakePeer& peer : peers_) EXPECT_TRUE(peer.next().work().keys().empty());
+}
+
+TEST_F(MaskedCoordinatorTest, KeysGoWithTheirConnection) {
+  start();
+  for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
+  coordinator_->closed(peers_[1], false);
+  FakePeer again;
+  coordinator_->opened(again, "client-1", "address");
+  FromClient message = hello(1);
+  message.mutable_hello()->set_masks(kMaskProtocol);
+  coordinator_->received(again, message);
+  FromClient ready;
+  ready.mutable_ready();
+  coordinator_->received(again, ready);
+  begin_masked(1);
+  EXPECT_TRUE(peers_[0].next().work().keys().empty());
+}
+
+// A client that comes back after the list went out gets it with its work.
+TEST_F(MaskedCoordinatorTest, TheListComesAgain) {
+  start();
+  for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
+  begin_masked(1);
+  const std::string list = peers_[1].next().work().keys();
+  EXPECT_FALSE(list.empty());
+  coordinator_->closed(peers_[1], false);
+  FakePeer again;
+  coordinator_->opened(again, "client-1", "address");
+  FromClient message = hello(1);
+  message.mutable_hello()->set_masks(kMaskProtocol);
+  coordinator_->received(again, message);
+  EXPECT_TRUE(again.next().has_welcome());
+  FromClient ready;
+  ready.mutable_ready();
+  coordinator_->received(again, ready);
+  EXPECT_EQ(again.next().work().keys(), list);
+  EXPECT_TRUE(again.nothing_more());
+  stop_ = true;
+  thread_.join();
+}
+
+// Nothing is opened: the clients forget their updates.
+TEST_F(MaskedCoordinatorTest, UpdatesOfASumThatIsNotOpenedAreDiscarded) {
+  options_.policy.deadline_seconds = 5;
+  start();
+  for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
+  begin_masked(1);
+  share(1);
+  send_update(0, 1);
+  send_update(1, 1);
+  wait_until([&] { return coordinator_->status().wanted == 1; });
+  pass(6);
+  thread_.join();
+  const Opening opening = coordinator_->open_sum(1, {0, 1}, kFields);
+  EXPECT_FALSE(opening.masks || opening.asked);
+  for (const uint32_t number : {0u, 1u})
+    EXPECT_EQ(peers_[number].next().verdict().kind(), Verdict::DISCARDED);
+  EXPECT_TRUE(peers_[2].nothing_more());
+}
+
+TEST_F(MaskedCoordinatorTest, KeysOfAnotherAreAViolation) {
+  start();
+  join(0, keys(1));
+  EXPECT_EQ(peers_[0].ending(), Ending::kViolation);
+  EXPECT_THAT(peers_[0].text(), HasSubstr("keys of the next round: found those of client 1, expected 0"));
+  join(1, "no keys");
+  EXPECT_EQ(peers_[1].ending(), Ending::kViolation);
+}
+
+}  // namespace
+}  // namespace bitfed
