@@ -24,6 +24,12 @@ class MaskedCoordinatorTest : public CoordinatorTest {
     }
   }
 
+  // While the peers are there: the round may still be sending.
+  ~MaskedCoordinatorTest() override {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+
   std::string keys(uint32_t number) const {
     const Bytes bytes = keys_of(secrets_[number], *channels_[number]);
     return {bytes.begin(), bytes.end()};
@@ -90,6 +96,7 @@ class MaskedCoordinatorTest : public CoordinatorTest {
   std::vector<std::shared_ptr<Channel>> channels_;
   std::vector<SecureClient> clients_;
   std::array<FakePeer, 3> peers_;
+  FakePeer other_;
   Digest session_ = {};
   uint32_t attempt_ = 0;
 };
@@ -147,7 +154,7 @@ TEST_F(MaskedCoordinatorTest, KeysGoWithTheirConnection) {
   start();
   for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
   coordinator_->closed(peers_[1], false);
-  FakePeer again;
+  FakePeer& again = other_;
   coordinator_->opened(again, "client-1", "address");
   FromClient message = hello(1);
   message.mutable_hello()->set_masks(kMaskProtocol);
@@ -167,7 +174,7 @@ TEST_F(MaskedCoordinatorTest, TheListComesAgain) {
   const std::string list = peers_[1].next().work().keys();
   EXPECT_FALSE(list.empty());
   coordinator_->closed(peers_[1], false);
-  FakePeer again;
+  FakePeer& again = other_;
   coordinator_->opened(again, "client-1", "address");
   FromClient message = hello(1);
   message.mutable_hello()->set_masks(kMaskProtocol);
