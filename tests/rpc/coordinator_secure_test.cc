@@ -47,6 +47,19 @@ class MaskedCoordinatorTest : public CoordinatorTest {
     ready.mutable_ready()->set_next_keys(next_keys);
     coordinator_->received(peer, ready);
   }
+  // The second client on another connection, without keys for the next sum.
+  FakePeer& come_back() {
+    coordinator_->closed(peers_[1], false);
+    coordinator_->opened(other_, "client-1", "address");
+    FromClient message = hello(1);
+    message.mutable_hello()->set_masks(kMaskProtocol);
+    coordinator_->received(other_, message);
+    EXPECT_TRUE(other_.next().has_welcome());
+    FromClient ready;
+    ready.mutable_ready();
+    coordinator_->received(other_, ready);
+    return other_;
+  }
   void begin_masked(uint32_t round, uint32_t attempt = 0) {
     session_ = session_of(store_->federation(), round, attempt, sha256_hex(std::string_view("broadcast")));
     attempt_ = attempt;
@@ -153,15 +166,7 @@ TEST_F(MaskedCoordinatorTest, OldKeysAreAskedForAgain) {
 TEST_F(MaskedCoordinatorTest, KeysGoWithTheirConnection) {
   start();
   for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
-  coordinator_->closed(peers_[1], false);
-  FakePeer& again = other_;
-  coordinator_->opened(again, "client-1", "address");
-  FromClient message = hello(1);
-  message.mutable_hello()->set_masks(kMaskProtocol);
-  coordinator_->received(again, message);
-  FromClient ready;
-  ready.mutable_ready();
-  coordinator_->received(again, ready);
+  come_back();
   begin_masked(1);
   EXPECT_TRUE(peers_[0].next().work().keys().empty());
 }
@@ -173,16 +178,7 @@ TEST_F(MaskedCoordinatorTest, TheListComesAgain) {
   begin_masked(1);
   const std::string list = peers_[1].next().work().keys();
   EXPECT_FALSE(list.empty());
-  coordinator_->closed(peers_[1], false);
-  FakePeer& again = other_;
-  coordinator_->opened(again, "client-1", "address");
-  FromClient message = hello(1);
-  message.mutable_hello()->set_masks(kMaskProtocol);
-  coordinator_->received(again, message);
-  EXPECT_TRUE(again.next().has_welcome());
-  FromClient ready;
-  ready.mutable_ready();
-  coordinator_->received(again, ready);
+  FakePeer& again = come_back();
   EXPECT_EQ(again.next().work().keys(), list);
   EXPECT_TRUE(again.nothing_more());
   stop_ = true;
