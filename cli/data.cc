@@ -104,7 +104,8 @@ DataSplit load_named(const Options& options) {
   if (!is_recipe)
     recipe.set(fs::is_directory(options.name) ? "data.folder" : "data.file",
                fmt::format("{:?}", options.name));
-  for (const std::string& key : options.keys) recipe.set_all(std::vector<std::string>{"data." + key});
+  for (const std::string& key : options.keys)
+    recipe.set_all(std::vector<std::string>{key.starts_with("data.") ? key : "data." + key});
   const auto seed = static_cast<uint64_t>(recipe.integer("seed", 0, 0, INT64_MAX));
   const Config data = recipe.section("data");
   DataSplit split = load_data(data, options.data_dir, seed);
@@ -180,8 +181,7 @@ void add_data(Command& app) {
       ->add_option("NAME-or-PATH", options->name,
                    "A name that 'bitfed data list' shows, a file, a folder of images, or a recipe")
       ->required();
-  info_command
-      ->add_option("--set", options->keys, "A key of [data] for a file or folder: --set label=activity")
+  info_command->add_option("--set", options->keys, "A key of [data]: --set label=activity")
       ->type_name("KEY=VALUE")
       ->one_at_a_time();
   info_command->add_option("--pictures", options->pictures, "Write the first samples of every class")

@@ -130,7 +130,8 @@ class Model:
         return path
 
     def __repr__(self) -> str:
-        return f"<bitfed.Model {self._core.name} {len(self.classes)} classes, {self.costs['bytes']} bytes>"
+        name = f" {self._core.name}," if self._core.name else ""
+        return f"<bitfed.Model{name} {len(self.classes)} classes, {self.costs['bytes']} bytes>"
 
     def _repr_html_(self) -> str:
         try:

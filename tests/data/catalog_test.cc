@@ -187,6 +187,10 @@ TEST(LoadData, NotesSayWhatWasLeftOutAndWhatNobodyLearns) {
                           "class 'run' is only in the test rows: no client can learn it"));
   EXPECT_THAT(notes("who,a,activity\n1,1,walk\n1,2,walk\n1,,walk\n,3,walk\n"),
               ElementsAre("2 rows with empty cells were left out"));
+  std::string unlike = "who,a,activity\n";  // a label per row, as of a column of names
+  for (int i = 0; i < 20; ++i) unlike += fmt::format("1,1,row {}\n", i);
+  EXPECT_THAT(notes(unlike), ElementsAre(testing::_, testing::_, testing::_, testing::_, testing::_,
+                                         "5 more classes are only in the test rows"));
 }
 
 TEST(LoadData, ColumnsThatAreNotThere) {

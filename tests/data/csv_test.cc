@@ -64,6 +64,38 @@ TEST(Csv, IgnoredColumnsMayHoldAnything) {
   EXPECT_THAT(parse(",label\n1,x\n").columns, ElementsAre("column 1"));
 }
 
+TEST(Csv, FilesThatAreTakenForCsv) {
+  EXPECT_EQ(error("\x1f\x8b\x08"), "dir/t.csv: found a gzip file, expected CSV in UTF-8");
+  EXPECT_THAT(error("PK\x03\x04"), HasSubstr("found a ZIP archive, perhaps a spreadsheet"));
+  EXPECT_THAT(error("PAR1"), HasSubstr("found a Parquet file"));
+  EXPECT_THAT(error("\xff\xfe"
+                    "a"),
+              HasSubstr("found UTF-16, expected CSV in UTF-8"));
+  EXPECT_EQ(error("a;label\n1;x\n"),
+            "dir/t.csv: line 1: found columns separated by semicolons, expected commas");
+  EXPECT_THAT(error("a\tlabel\n1\tx\n"), HasSubstr("separated by tabs"));
+  EXPECT_THAT(error("label\rx\r"), HasSubstr("lines that end in a carriage return alone"));
+}
+
+// What DataFrame.to_csv writes unless it is told index=False.
+TEST(Csv, AnIndexIsNotLearnedFrom) {
+  const std::string rows = "0,5,x\n1,4,y\n3,6,x\n";  // the third row was dropped before
+  EXPECT_EQ(
+      error(",a,label\n" + rows),
+      "dir/t.csv: column 'column 1' counts the rows, as a data frame's index does; leave it out (ignore), or "
+      "name it");
+  EXPECT_THAT(error("Unnamed: 0,a,label\n" + rows), HasSubstr("column 'Unnamed: 0' counts the rows"));
+  EXPECT_THAT(parse(",a,label\n" + rows, {.label = "label", .person = "", .ignore = {"column 1"}}).columns,
+              ElementsAre("a"));
+  EXPECT_THAT(parse("time,a,label\n" + rows).columns, ElementsAre("time", "a"));
+  EXPECT_THAT(parse(",a,label\n2,5,x\n1,4,y\n3,6,x\n").columns, ElementsAre("column 1", "a"));
+  EXPECT_THAT(parse(",a,label\n1,5,x\n1.5,4,y\n3,6,x\n").columns, ElementsAre("column 1", "a"));
+  // A model that has such a column finds it.
+  EXPECT_THAT(
+      parse(",a,label\n" + rows, {.label = "label", .person = "", .ignore = {}, .only = {"column 1"}}).values,
+      ElementsAre(0, 1, 3));
+}
+
 TEST(Csv, BadCellsNameLineAndColumn) {
   for (const std::string cell : {"x", "1x", "0x10", "--1", "+-1", "+", "1e999", "3.5e38", "NAN", "-nan",
                                  "Null", "na", "none", "null1", "inf", "-inf", "1 2", "1;2"}) {

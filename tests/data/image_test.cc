@@ -3,6 +3,7 @@
 #include <string>
 
 #include "bitfed/base/hash/digest.h"
+#include "bitfed/data/formats/exif.h"
 #include "bitfed/data/formats/sample_sheet.h"
 #include "tests/data/hand_made.h"
 
@@ -101,6 +102,65 @@ TEST(Jpeg, GreyColourAndProgressive) {
     EXPECT_NEAR(colour.pixels[3 * (8 * 6 + 2)], 192, 40) << name;
     EXPECT_NEAR(colour.pixels[3 * (8 * 6 + 2) + 1], 64, 40) << name;
   }
+}
+
+// The marker of a camera, with its orientation in the order of bytes of "II" or "MM".
+Bytes exif(uint8_t orientation, bool little) {
+  const auto number = [&](Bytes& bytes, uint32_t value, int size) {
+    for (int i = 0; i < size; ++i)
+      bytes.push_back(static_cast<uint8_t>(value >> 8 * (little ? i : size - 1 - i)));
+  };
+  Bytes bytes = {'E', 'x', 'i', 'f', 0, 0};
+  append(bytes, std::string(little ? "II" : "MM"));
+  number(bytes, 42, 2);
+  number(bytes, 8, 4);                           // where the directory begins
+  number(bytes, 2, 2);                           // of two entries
+  for (const uint32_t tag : {0x0100, 0x0112}) {  // width, orientation
+    number(bytes, tag, 2);
+    number(bytes, 3, 2);
+    number(bytes, 1, 4);
+    number(bytes, orientation, 2);
+    number(bytes, 0, 2);
+  }
+  return bytes;
+}
+
+TEST(Jpeg, TurnedAsTheCameraWas) {
+  const Bytes whole = example("colour.jpg");
+  const Image as_stored = decode_image(whole, "a");
+  for (const bool little : {true, false}) {
+    const Bytes marker = exif(6, little);
+    Bytes bytes = {0xff, 0xd8, 0xff, 0xe1, 0, static_cast<uint8_t>(marker.size() + 2)};
+    append(bytes, std::span<const uint8_t>(marker));
+    bytes.insert(bytes.end(), whole.begin() + 2, whole.end());
+    const Image turned = decode_image(bytes, "a");
+    EXPECT_EQ(turned.pixels, turned_upright(as_stored, 6).pixels);
+    EXPECT_NE(turned.pixels, as_stored.pixels);
+  }
+}
+
+TEST(Exif, EveryOrientation) {
+  // What is seen of rows 1 2 3 and 4 5 6, by the first row and column of the EXIF standard.
+  const std::vector<std::vector<uint8_t>> seen = {{1, 2, 3, 4, 5, 6}, {3, 2, 1, 6, 5, 4}, {6, 5, 4, 3, 2, 1},
+                                                  {4, 5, 6, 1, 2, 3}, {1, 4, 2, 5, 3, 6}, {4, 1, 5, 2, 6, 3},
+                                                  {6, 3, 5, 2, 4, 1}, {3, 6, 2, 5, 1, 4}};
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const Image upright = turned_upright({2, 3, 1, {1, 2, 3, 4, 5, 6}}, orientation);
+    EXPECT_EQ(upright.pixels, seen[static_cast<size_t>(orientation - 1)]) << orientation;
+    EXPECT_EQ(upright.height, orientation < 5 ? 2u : 3u);
+    EXPECT_EQ(exif_orientation(exif(static_cast<uint8_t>(orientation), true)), orientation);
+    EXPECT_EQ(exif_orientation(exif(static_cast<uint8_t>(orientation), false)), orientation);
+  }
+}
+
+TEST(Exif, DamageIsUpright) {
+  const Bytes whole = exif(6, true);
+  for (size_t size = 0; size <= whole.size() - 4; ++size)
+    EXPECT_EQ(exif_orientation(std::span(whole).first(size)), 1) << size;
+  for (const uint8_t orientation : {0, 9, 255}) EXPECT_EQ(exif_orientation(exif(orientation, false)), 1);
+  Bytes far = whole;
+  std::fill_n(far.begin() + 10, 4, 0xff);  // the directory lies beyond the end
+  EXPECT_EQ(exif_orientation(far), 1);
 }
 
 TEST(Jpeg, DamageIsRefused) {

@@ -93,6 +93,9 @@ TEST(Npy, ValuesOfEveryType) {
   EXPECT_EQ(parse_npy(npy("<i8", "(1,)", {0xfe, 255, 255, 255, 255, 255, 255, 255}), "a").number(0), -2);
   EXPECT_EQ(parse_npy(npy("<f4", "(1,)", {0, 0, 0x20, 0x40}), "a").number(0), 2.5);
   EXPECT_EQ(parse_npy(npy("|b1", "(2,)", {1, 0}), "a").text(0), "True");
+  const Bytes large = {1, 0, 0, 0, 0, 0, 0, 0x80};  // beyond what a double tells apart
+  EXPECT_EQ(parse_npy(npy("<u8", "(1,)", large), "a").text(0), "9223372036854775809");
+  EXPECT_EQ(parse_npy(npy("<i8", "(1,)", large), "a").text(0), "-9223372036854775807");
   const NpyArray text =
       parse_npy(npy("<U2", "(2,)", {'a', 0, 0, 0, 0xe9, 0, 0, 0, 'b', 0, 0, 0, 0, 0, 0, 0}), "a");
   EXPECT_EQ(text.text(0), "aé");

@@ -95,6 +95,16 @@ TEST(OwnData, FolderOfClassesIsSplitByFraction) {
   EXPECT_EQ(load("folder = 'pets'\ntest_fraction = 0.5", folder.path()).test.size(), 10u);
 }
 
+TEST(OwnData, WhatSystemsLeaveInFoldersIsPassedOver) {
+  const TemporaryFolder folder;
+  for (const char* file : {"a/1.png", "a/2.png", "b/1.png", "b/2.png", "__MACOSX/a/1.png"})
+    picture(folder / "p" / file, 1);
+  for (const char* file :
+       {".DS_Store", "a/.DS_Store", "a/._1.png", "b/Thumbs.db", "b/desktop.ini", "desktop.ini"})
+    write_file_atomically(folder / "p" / file, std::string_view("x"));
+  EXPECT_EQ(load("folder = 'p'\ntest_fraction = 0.5", folder.path()).train.size(), 2u);
+}
+
 TEST(OwnData, FoldersOfTrainAndTestAndPeople) {
   const TemporaryFolder folder;
   picture(folder / "d/train/ann/cat/1.png", 1);

@@ -181,6 +181,7 @@ done
 # The same pixels in three files: three clients of one partition learn the same.
 grep -q '"B"' letters-run.json || fail "letters without the names of classes"
 "$program" data info pets --pictures pets.png | grep -q '8 x 8 pixels' || fail "data info of a folder"
+"$program" data info records.bin --set 'data.image=[8,8,1]' >/dev/null || fail "data info: a key with its section"
 "$program" data info records.bin --set 'image=[8,8,1]' | grep -q '^samples   192 for training, 48 for testing' ||
   fail "data info of a file"
 "$program" data info kinds --set 'channels=1' --set test_fraction=0.5 | grep -q '8 x 8 pixels, 1 channel' ||

@@ -125,11 +125,15 @@ DataSplit with_notes(DataSplit split) {
   std::vector<bool> tested(split.train.class_count());
   for (const uint16_t label : split.train.labels) trained[label] = true;
   for (const uint16_t label : split.test.labels) tested[label] = true;
+  constexpr size_t kMostNamed = 5;
+  size_t unlearnt = 0;
   for (size_t label = 0; label < trained.size(); ++label) {
-    if (trained[label] || !tested[label]) continue;
+    if (trained[label] || !tested[label] || ++unlearnt > kMostNamed) continue;
     split.notes.push_back(fmt::format("class '{}' is only in the test rows: no client can learn it",
                                       split.train.class_names[label]));
   }
+  if (unlearnt > kMostNamed)
+    split.notes.push_back(fmt::format("{} more classes are only in the test rows", unlearnt - kMostNamed));
   return split;
 }
 

@@ -101,7 +101,12 @@ struct Layout {
   std::vector<size_t> numeric;
   std::vector<size_t> used;        // all of the above, in the order of the file
   std::vector<std::string> names;  // as in the header; "column 3" for one without a name
+  std::vector<size_t> nameless;    // places in `numeric`; pandas calls them "Unnamed: 0"
 };
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 size_t find_column(const std::vector<std::string>& header, const std::string& column, std::string_view name,
                    std::string_view purpose) {
@@ -110,10 +115,38 @@ size_t find_column(const std::vector<std::string>& header, const std::string& co
   throw input_error("{}: has no column '{}' ({}){}", name, column, purpose, suggestion(column, header));
 }
 
+// Files that are taken for CSV, by how they begin.
+void refuse_other_files(std::string_view text, std::string_view name) {
+  constexpr std::array<std::array<std::string_view, 2>, 5> kFiles = {{
+      {"\x1f\x8b", "a gzip file"},
+      {"PK\x03\x04", "a ZIP archive, perhaps a spreadsheet"},
+      {"PAR1", "a Parquet file"},
+      {"\xff\xfe", "UTF-16"},
+      {"\xfe\xff", "UTF-16"},
+  }};
+  for (const auto& [begin, what] : kFiles) {
+    if (text.starts_with(begin)) throw input_error("{}: found {}, expected CSV in UTF-8", name, what);
+  }
+}
+
+// A header of one field, which holds another separator.
+void refuse_other_separators(std::string_view header, std::string_view name) {
+  constexpr std::array<std::array<std::string_view, 2>, 4> kSeparators = {
+      {{"\r", "lines that end in a carriage return alone, expected LF or CRLF"},
+       {";", "columns separated by semicolons, expected commas"},
+       {"\t", "columns separated by tabs, expected commas"},
+       {"|", "columns separated by |, expected commas"}}};
+  for (const auto& [separator, what] : kSeparators) {
+    if (header.find(separator) != std::string_view::npos)
+      throw input_error("{}: line 1: found {}", name, what);
+  }
+}
+
 std::vector<std::string> check_header(const std::vector<std::string_view>& fields, std::string_view name) {
   if (fields.size() > kMaximumColumns) {
     throw input_error("{}: line 1: {} columns, expected at most {}", name, fields.size(), kMaximumColumns);
   }
+  if (fields.size() == 1) refuse_other_separators(fields.front(), name);
   std::vector<std::string> header;
   std::unordered_map<std::string_view, size_t> seen;
   for (const std::string_view field : fields) {
@@ -147,16 +180,22 @@ Layout make_layout(const std::vector<std::string>& header, std::string_view name
                         options.label);
     }
   }
-  for (const std::string& column : options.ignore) find_column(header, column, name, "ignore");
   for (size_t i = 0; i < header.size(); ++i) {
-    const bool ignored =
-        std::find(options.ignore.begin(), options.ignore.end(), header[i]) != options.ignore.end();
-    const bool of_person = std::find(layout.person.begin(), layout.person.end(), i) != layout.person.end();
     if (header[i].empty()) layout.names[i] = fmt::format("column {}", i + 1);
-    const bool listed = options.only.empty() || std::find(options.only.begin(), options.only.end(),
-                                                          layout.names[i]) != options.only.end();
+  }
+  for (const std::string& column : options.ignore) {
+    if (!contains(layout.names, column)) find_column(header, column, name, "ignore");
+  }
+  for (size_t i = 0; i < header.size(); ++i) {
+    const bool ignored = contains(options.ignore, header[i]) || contains(options.ignore, layout.names[i]);
+    const bool of_person = std::find(layout.person.begin(), layout.person.end(), i) != layout.person.end();
+    const bool listed = options.only.empty() || contains(options.only, layout.names[i]);
     const bool is_number = i != layout.label && !ignored && !of_person && listed;
-    if (is_number && options.only.empty()) layout.numeric.push_back(i);
+    if (is_number && options.only.empty()) {
+      if (header[i].empty() || header[i].starts_with("Unnamed: "))
+        layout.nameless.push_back(layout.numeric.size());
+      layout.numeric.push_back(i);
+    }
     if (is_number || i == layout.label || of_person) layout.used.push_back(i);
   }
   for (const std::string& column : options.only)
@@ -206,6 +245,7 @@ class TableBuilder {
     }
     if (labels_.empty()) throw input_error("{}: has a header but no rows", name_);
     refuse_measurements();
+    refuse_row_numbers();
     const std::vector<uint32_t> classes = sorted_ranks(classes_.strings());
     dataset_.class_names = in_order(classes_.strings(), classes);
     for (const uint32_t label : labels_) dataset_.labels.push_back(static_cast<uint16_t>(classes[label]));
@@ -237,6 +277,25 @@ class TableBuilder {
     if (fraction == nullptr) return;
     throw input_error("{}: column '{}' holds real values such as {}, expected classes (label)", name_,
                       layout_.names[layout_.label], shown(*fraction));
+  }
+
+  // The index that a data frame writes beside its columns would be learned from.
+  void refuse_row_numbers() const {
+    constexpr size_t kLeastRows = 3;  // to tell by
+    const size_t columns = layout_.numeric.size();
+    for (const size_t place : layout_.nameless) {
+      bool counts = labels_.size() >= kLeastRows;
+      for (size_t row = 0; counts && row < labels_.size(); ++row) {
+        const float value = dataset_.values[row * columns + place];
+        counts =
+            value == std::floor(value) && (row == 0 || value > dataset_.values[(row - 1) * columns + place]);
+      }
+      if (counts) {
+        throw input_error(
+            "{}: column '{}' counts the rows, as a data frame's index does; leave it out (ignore), or name it",
+            name_, layout_.names[layout_.numeric[place]]);
+      }
+    }
   }
 
   // The first used column that is null in this row.
@@ -300,6 +359,7 @@ class TableBuilder {
 }  // namespace
 
 Dataset parse_csv(std::string_view text, std::string_view name, const CsvOptions& options) {
+  refuse_other_files(text, name);
   CsvReader reader(text, name);
   std::vector<std::string_view> fields;
   if (!reader.next(fields)) throw input_error("{}: is empty, expected a CSV table with a header", name);

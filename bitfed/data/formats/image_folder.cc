@@ -33,6 +33,11 @@ bool is_image(const fs::path& path) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
+// What Windows and macOS put into folders unasked, besides hidden files.
+bool is_left_behind(const std::string& name) {
+  return name == "Thumbs.db" || name == "desktop.ini" || name == "__MACOSX";
+}
+
 std::vector<fs::path> folders_of(const fs::path& folder, const char* of_what) {
   std::vector<fs::path> folders = entries_of(folder);
   for (const fs::path& path : folders) {
@@ -168,7 +173,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   std::vector<fs::path> entries;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, code)) {
     const std::string name = entry.path().filename().string();
-    if (name.starts_with('.')) continue;
+    if (name.starts_with('.') || is_left_behind(name)) continue;
     const bool has_control =
         std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
     if (!is_utf8(name) || has_control)

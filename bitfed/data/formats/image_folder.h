@@ -17,9 +17,9 @@ struct ImageFolderOptions {
       people;  // a CSV file with the columns `file` (from the folder) and `person`; empty: none
 };
 
-// PNG and JPEG files (.png, .jpg, .jpeg) in a folder for each class, in the order of their names. Hidden
-// files are skipped; anything else in a class's folder is an input_error, as are an empty class and images of
-// different sizes.
+// PNG and JPEG files (.png, .jpg, .jpeg) in a folder for each class, in the order of their names. What
+// `entries_of` leaves out is skipped; anything else in a class's folder is an input_error, as are an empty
+// class and images of different sizes.
 NamedSamples load_image_folder(const std::filesystem::path& folder, const ImageFolderOptions& options);
 
 struct ImageFolders {
@@ -39,7 +39,8 @@ struct TinyImagenet {
 };
 TinyImagenet load_tiny_imagenet(const std::filesystem::path& folder, const ImageFolderOptions& options);
 
-// Non-hidden entries, sorted by name. An input_error where a name is not UTF-8 or has control characters.
+// Entries sorted by name, without hidden ones, Thumbs.db, desktop.ini and __MACOSX. An input_error where a
+// name is not UTF-8 or has control characters.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
 }  // namespace bitfed

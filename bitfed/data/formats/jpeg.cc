@@ -1,9 +1,11 @@
 #include "bitfed/base/error.h"
+#include "bitfed/data/formats/exif.h"
 #include "bitfed/data/formats/image.h"
 
 #ifdef BITFED_JPEG
 #include <csetjmp>
 #include <cstdio>
+#include <utility>
 
 #include <jpeglib.h>
 #endif
@@ -15,6 +17,7 @@ namespace bitfed {
 namespace {
 
 constexpr uint64_t kMaximumPixelsPerByte = 1024;  // a block of 64 takes at least a bit
+constexpr int kExifMarker = JPEG_APP0 + 1;
 
 // libjpeg reports errors by a function that must not return: it jumps back to where it was called from. The
 // functions that set such a mark have no objects with destructors, which a jump would skip.
@@ -45,6 +48,7 @@ bool read_header(JpegReader* reader, std::span<const uint8_t> bytes) {
   jpeg_create_decompress(&reader->decoder);
   reader->decoder.client_data = reader;
   jpeg_mem_src(&reader->decoder, bytes.data(), bytes.size());
+  jpeg_save_markers(&reader->decoder, kExifMarker, 0xffff);
   jpeg_read_header(&reader->decoder, TRUE);
   return true;
 }
@@ -58,6 +62,15 @@ bool read_pixels(JpegReader* reader, uint8_t* pixels, size_t row_bytes) {
   }
   jpeg_finish_decompress(&reader->decoder);
   return true;
+}
+
+// Of the first marker that says it.
+int orientation_of(const jpeg_decompress_struct& decoder) {
+  int orientation = 1;
+  for (auto marker = decoder.marker_list; marker != nullptr && orientation == 1; marker = marker->next) {
+    if (marker->marker == kExifMarker) orientation = exif_orientation({marker->data, marker->data_length});
+  }
+  return orientation;
 }
 
 struct Destroy {
@@ -79,12 +92,13 @@ Image decode_jpeg(std::span<const uint8_t> bytes, const std::string& name) {
                       space == JCS_CMYK || space == JCS_YCCK ? "CMYK" : "an unknown colour space");
   }
   decoder.out_color_space = space == JCS_GRAYSCALE ? JCS_GRAYSCALE : JCS_RGB;
-  decoder.dct_method = JDCT_ISLOW;  // the same bytes on every machine
+  const int orientation = orientation_of(decoder);  // markers go with the last row
+  decoder.dct_method = JDCT_ISLOW;                  // the same bytes on every machine
   Image result{decoder.image_height, decoder.image_width, space == JCS_GRAYSCALE ? size_t{1} : size_t{3}, {}};
   result.pixels.resize(result.height * result.width * result.channels);
   if (!read_pixels(&reader, result.pixels.data(), result.width * result.channels))
     throw input_error("{}: not a whole JPEG image: {}", name, reader.message);
-  return result;
+  return turned_upright(std::move(result), orientation);
 }
 
 #else

@@ -36,7 +36,8 @@ void read_type(std::string_view text, std::string_view name, NpyArray* array) {
     throw input_error("{}: header: descr: found a structured type, expected a plain one such as '<f4'", name);
   const std::string_view type = text.substr(1, end - 1);
   if (type.find('O') != std::string_view::npos)
-    throw input_error("{}: holds pickled Python objects ('{}'), expected numbers or strings", name, type);
+    throw input_error("{}: holds pickled Python objects ('{}'), expected numbers or strings: astype(str)",
+                      name, type);
   size_t bytes = 0;
   const bool is_whole =
       type.size() >= 3 &&
@@ -153,6 +154,8 @@ double NpyArray::number(size_t index) const {
 }
 
 std::string NpyArray::text(size_t index) const {
+  if (kind == 'i' && item_bytes == 8) return std::to_string(value_at<int64_t>(values, index));
+  if (kind == 'u' && item_bytes == 8) return std::to_string(value_at<uint64_t>(values, index));
   if (!is_text()) {
     const double value = number(index);
     if (kind == 'b') return value == 0 ? "False" : "True";
