@@ -1,6 +1,6 @@
 #!/bin/bash
 # As federate_kill_test.sh, for longer: 50 kills of the server, 50 of clients, 50 of both at once, for a method with
-# personal models, and 12 for each of two others; then a disk that fills up.
+# personal models, and 12 for each of three others; then a disk that fills up.
 #   federate_kill_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
 source "$2/tests/e2e/tiny.sh"
@@ -10,8 +10,8 @@ source "$2/tests/e2e/federate_kill.sh"
 # Rounds enough to be caught at work so often.
 sed -i 's/^rounds = 6/rounds = 6000/; s/^epochs = 3/epochs = 1/' people.toml
 sed -i 's/^rounds = 4/rounds = 60/; s/^epochs = 3/epochs = 20/' fedtm.toml
-sed -i 's/^epochs = 3/epochs = 2000/' one-shot.toml
-for recipe in people fedtm one-shot; do
+sed -i 's/^epochs = 3/epochs = 2000/' one-shot.toml two-exchanges.toml
+for recipe in people fedtm one-shot two-exchanges; do
   "$program" run $recipe.toml --quiet --out simulated-$recipe >/dev/null
 done
 for victims in server clients both; do
@@ -20,7 +20,7 @@ for victims in server clients both; do
   same_as people-$victims simulated-people
   echo "people, $victims: killed $killed"
 done
-for recipe in fedtm one-shot; do
+for recipe in fedtm one-shot two-exchanges; do
   federate_killed $recipe-both $recipe.toml 4 12 11 both
   [ $killed -ge 6 ] || fail "$recipe: only $killed processes were caught at work"
   same_as $recipe-both simulated-$recipe

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Ten clients, of which three stop answering: two are stopped, one is killed. Rounds end at their deadline, the run ends,
-# and who comes back takes part again. Meanwhile /metrics, /healthz and the page are there.
+# and who comes back takes part again. Meanwhile /metrics, /healthz and the page are there. Then one of four clients is
+# lost between the two exchanges of a one-shot method.
 #   federate_policy_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
 source "$2/tests/e2e/tiny.sh"
@@ -51,3 +52,36 @@ finished = [event for event in events if event["event"] == "round-finished" and 
 assert len(finished) == 4, finished
 assert all(event["uploads"] >= 5 for event in finished), finished
 PYTHON
+
+echo "-- lost between two exchanges"
+unset port
+serve lost two-exchanges.toml --plaintext --linger 3
+wait_for_port lost
+await() { # FILE TEXT
+  local tries=0
+  until grep -q "$2" "$1" 2>/dev/null; do
+    tries=$((tries + 1))
+    [ $tries -lt 600 ] || fail "lost: no '$2': $(cat lost.err)"
+    sleep 0.05
+  done
+}
+# The first exchange cannot end before client 0 goes on, nor the second with client 3.
+join lost 0 --plaintext
+await lost.err "client 0 'client-0'"
+kill -STOP ${client_pids[0]}
+for number in 1 2 3; do join lost $number --plaintext; done
+await lost/events.jsonl '"event":"client-finished","round":1,"client":3,'
+kill -STOP ${client_pids[3]}
+kill -CONT ${client_pids[0]}
+await lost/events.jsonl '"event":"round-started","round":2,'
+"$program" admin --state lost policy deadline_seconds=1 min_answers=3 >admin.out || fail "policy: $(cat admin.out)"
+for number in 0 1 2; do finish ${client_pids[$number]} lost-$number; done
+finish $server_pid lost
+kill -CONT ${client_pids[3]} 2>/dev/null || true
+python3 - <<'PYTHON' || fail "rounds: $(cat lost.err)"
+import json
+events = [json.loads(line) for line in open("lost/events.jsonl")]
+finished = {event["round"]: event for event in events if event["event"] == "round-finished"}
+assert finished[1]["uploads"] == 4 and finished[2]["uploads"] == 3, finished
+PYTHON
+cmp lost/model.safetensors lost-0/model.safetensors

@@ -1,6 +1,7 @@
 #!/bin/bash
 # The server, then a client, killed at each of its syncs and commits in turn: whatever it had written by then, it goes on
-# from there to the simulation's model. Then the same with masked updates.
+# from there to the simulation's model. Then the same with two exchanges of a one-shot method, also as a simulation, and with
+# masked updates.
 #   federate_sync_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
 source "$2/tests/e2e/tiny.sh"
@@ -12,7 +13,7 @@ ldd "$program" | grep -q libasan && { echo "skipped: not beside a sanitizer"; ex
 sed -i 's/^rounds = 6/rounds = 3/' people.toml
 cp people.toml masked.toml
 printf '[privacy]\nsecure_aggregation = true\n' >>masked.toml
-for recipe in people masked; do "$program" run $recipe.toml --quiet --out simulated-$recipe >/dev/null; done
+for recipe in people two-exchanges masked; do "$program" run $recipe.toml --quiet --out simulated-$recipe >/dev/null; done
 
 # die_at N COMMAND...: in a shell of its own; `died` is 137 once it has.
 dying() {
@@ -47,7 +48,7 @@ federate() {
   [ $status = 137 ] || [ $status = 0 ] || fail "$folder: status $status"
 }
 
-for job in "people server" "people client" "masked server" "masked client"; do
+for job in "people server" "people client" "two-exchanges server" "two-exchanges client" "masked server" "masked client"; do
   read -r recipe victim <<<"$job"
   moment=1
   while true; do
@@ -60,3 +61,19 @@ for job in "people server" "people client" "masked server" "masked client"; do
   echo "$recipe, $victim: killed at each of $((moment - 1)) moments"
   [ $moment -gt 5 ] || fail "$victim: too few moments"
 done
+
+moment=1
+while true; do
+  folder=two-exchanges-run-$moment
+  status=0
+  (dying $moment "$program" run two-exchanges.toml --quiet --out $folder) >/dev/null 2>$folder.err || status=$?
+  [ $status = 137 ] || break
+  resume=(--resume)
+  [ -e $folder/recipe.toml ] || resume=()
+  "$program" run two-exchanges.toml --quiet --out $folder "${resume[@]}" >/dev/null 2>$folder.err || fail "$folder: $(cat $folder.err)"
+  cmp $folder/model.safetensors simulated-two-exchanges/model.safetensors
+  moment=$((moment + 1))
+done 2>/dev/null
+[ $status = 0 ] || fail "simulation: status $status"
+echo "two-exchanges, simulation: killed at each of $((moment - 1)) moments"
+[ $moment -gt 3 ] || fail "simulation: too few moments"

@@ -12,7 +12,7 @@ for number in 0 1 2 3 4 5 6 7; do certs client client-$number; done
 [ "$(stat -c %a certs/ca.key certs/clients/client-0.key | sort -u)" = 600 ] || fail "keys that others can read"
 
 # The same recipes with eight clients.
-sed -i 's/clients = 4/clients = 8/' one-shot.toml fedtm.toml
+sed -i 's/clients = 4/clients = 8/' one-shot.toml two-exchanges.toml fedtm.toml
 sed 's/name = "fedtm-bank"/name = "fedtmos"/; s/^name = "one-shot"/name = "fedtmos"/' one-shot.toml >fedtmos.toml
 sed 's/clients = 4/clients = 8/; s/^name = "network"/name = "fedbnn"/' network.toml >fedbnn.toml
 python3 - <<'PYTHON'
@@ -26,7 +26,7 @@ sed 's/table.csv/eight.csv/; s/clients_per_round = 3/clients_per_round = 5/' peo
 
 sed 's/name = "fedbnn"/name = "scaffold"/' fedbnn.toml >scaffold.toml
 
-for recipe in fedtmos fedtm fedbnn scaffold fed-bin-mlp; do
+for recipe in fedtmos two-exchanges fedtm fedbnn scaffold fed-bin-mlp; do
   "$program" run $recipe.toml --quiet --json --out simulated-$recipe >simulated-$recipe.json
   unset port
   serve $recipe $recipe.toml --certs certs

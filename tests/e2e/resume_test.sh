@@ -30,12 +30,13 @@ killed=0
 # Of the people's rounds many go by between two checkpoints.
 sed -i 's/^rounds = 6/rounds = 400/; s/^epochs = 3/epochs = 1/' people.toml
 sed 's/name = "fedbnn"/name = "scaffold"/; s/^rounds = 2/rounds = 4/' network.toml >scaffold.toml
-for recipe in one-shot fedtm people network scaffold; do
+for recipe in one-shot two-exchanges fedtm people network scaffold; do
   "${run[@]}" $recipe.toml --out $recipe >$recipe.json
   expected=$(field $recipe.json model_sha256)
   uploads=$(field $recipe.json total_upload_bytes)
   samples=$(field $recipe.json train_samples)
   moments=("0 0" "0 0.05" "1 0" "2 0.1" "3 0.02")
+  [ $recipe != two-exchanges ] || moments=("0 0.05" "3 0.02" "4 0")  # in the first, at its end, in the second
   [[ $recipe != @(network|scaffold) ]] || moments=("0 0.05" "1 0" "3 0.02")  # these take longest
   for moment in "${moments[@]}"; do
     folder=$recipe-${moment/ /-}

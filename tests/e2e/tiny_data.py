@@ -3,7 +3,7 @@
 FOLDER/data/mnist: IDX images of 8 x 8 in which the class is where a bright square stands; FOLDER/data/fashion-mnist: the
 same of 16 x 16, as networks need; FOLDER/table.csv: two numbers and a class;
 FOLDER/data/cifar-10-batches-bin: squares in colour, by one of ten places;
-FOLDER/{one-shot,fedtm,table,people,network,colour,composite}.toml.
+FOLDER/{one-shot,two-exchanges,fedtm,table,people,network,colour,composite}.toml.
 """
 
 import gzip
@@ -66,6 +66,7 @@ write("table.csv", "\n".join(rows) + "\n")
 images = 'name = "mnist"\npartition = { kind = "iid", clients = 4 }\nevaluate = "second-half"'
 ctm = 'name = "ctm"\nclauses = 20\nthreshold = 50\npatch = [4, 4]'
 recipe("one-shot", images, ctm, "fedtm-bank")
+recipe("two-exchanges", images, ctm, "fedtm-bank", "rounds = 2")
 recipe("fedtm", images, ctm, "fedtm", "rounds = 4")
 recipe("people", 'file = "table.csv"\nlabel = "kind"\nperson = "person"\npartition = { kind = "column" }',
        'name = "mlp"\nhidden = [8, 8]', "fed-bin-mlp", "rounds = 6\n[federation]\nclients_per_round = 3")

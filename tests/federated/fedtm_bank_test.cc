@@ -85,6 +85,35 @@ TEST(FedtmBankTest, OfManyHoldersTheLargest) {
   EXPECT_THAT(kept(16), ElementsAre(0, 3));
 }
 
+// The same two holders, with a clause that would be kept. Those who hold class 0 have seen two classes: all
+// of two, two thirds of three, half of four, or most of four where twelve have seen all.
+TEST(FedtmBankTest, AllHoldersTakePartWhereTheyHaveSeenFewClasses) {
+  const auto takes_part = [](size_t classes, size_t complete) {
+    Clients clients;
+    for (uint32_t i = 0; i < 16; ++i) {
+      const bool small = i == 3 || i == 7;
+      std::vector<Bank> banks = {{.label = 0,
+                                  .samples = small ? 10u : 100u,
+                                  .weights = {small ? 9000 : 10, 1},
+                                  .clauses = {{small ? 3u : 0u}, {}},
+                                  .positive_mean = 10}};
+      for (uint16_t label = 1; label < (i < complete ? classes : 2); ++label)
+        banks.push_back({.label = label, .samples = 50, .weights = {1, 1}, .clauses = {{1}, {2}}});
+      clients.push_back(banks);
+    }
+    std::set<size_t> literals;
+    const auto model = fold(clients, classes, 1);
+    for (size_t clause = 0; clause < model->members()[0].clauses; ++clause) {
+      for (const size_t literal : literals_of(model->members()[0], 0, clause)) literals.insert(literal);
+    }
+    return literals.contains(3);
+  };
+  EXPECT_FALSE(takes_part(2, 0));
+  EXPECT_TRUE(takes_part(3, 0));
+  EXPECT_TRUE(takes_part(4, 0));
+  EXPECT_FALSE(takes_part(4, 12));
+}
+
 // Sixteen holders with a clause for and one against, all of the same weight, and room for eight of the 32
 // clauses: four of each polarity, each of which stands for four.
 TEST(FedtmBankTest, OfManyHoldersASample) {

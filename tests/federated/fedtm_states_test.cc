@@ -13,6 +13,8 @@ namespace {
 
 using hand_made::literals_of;
 using hand_made::weights_of;
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -169,6 +171,17 @@ TEST(FedtmStatesTest, LearnsOverRounds) {
     right += std::max_element(first, first + 3) - first == images.labels[i] ? 1 : 0;
   }
   EXPECT_GE(right, 60u);
+}
+
+// Automata below the boundary: no clause has a literal. The first class is nobody's.
+TEST(FedtmStatesTest, AnEmptyModelPredictsNoClassThatNobodyHolds) {
+  const auto server = method()->make_server();
+  server->accept(0, upload_of({{1, 5, 60, 10}, {2, 5, 60, 20}}, untrained_automata(4, 6)));
+  server->finish_round(1);
+  ThreadPool pool(1);
+  const Dataset data = hand_made::images(3, 3, hand_made::all_images(3));
+  EXPECT_THAT(predict(*server->model(), data, pool), Each(1));
+  EXPECT_THAT(server->notes(), Contains("no client holds class '0': it is never predicted"));
 }
 
 }  // namespace

@@ -12,10 +12,12 @@
 namespace bitfed {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A client that holds one class, whose samples have all other classes as their rivals, equally often.
 Margins margins_of(uint16_t label, uint32_t samples, const std::vector<float>& means,
@@ -105,6 +107,21 @@ TEST(MarginFitTest, OffsetsAreFinite) {
   EXPECT_THAT(fitted({}, 2), Each(0));
 }
 
+// Two clients of 300 samples and one that claims as many as can be said: it counts as 3,000, and its margins
+// pull no further than those of such a client.
+TEST(MarginFitTest, AClientThatClaimsMoreThanAllOthers) {
+  const float far = 1e30f;
+  const auto with = [&](uint32_t claimed, float margin) {
+    return fitted({margins_of(0, 300, {0, 0.5f}, {0, 0.5f}), margins_of(1, 300, {0.5f, 0}, {0.5f, 0}),
+                   margins_of(1, claimed, {margin, 0}, {0.5f, 0})},
+                  2);
+  };
+  EXPECT_EQ(with(UINT32_MAX, -far), with(3000, -far));
+  EXPECT_NE(with(3000, -1), with(1000, -1));
+  // Each step of an offset has 100 of the prior against 2 * 3000.
+  EXPECT_LT(std::abs(with(UINT32_MAX, -far)[0]), 60);
+}
+
 // A score of 10 / 20 for class 0 where the first pixel is set, of 20 / 20 for class 1 where the second is, of
 // 4 / 20 for class 2 where the third is.
 constexpr const char* kRecipe =
@@ -188,6 +205,40 @@ TEST(MarginFitTest, RefusesMessagesThatDoNotFit) {
   EXPECT_THAT(refusal("deviations", -1),
               HasSubstr("tensor 'deviations': expected finite values of 0 or more"));
   EXPECT_THAT(refusal("extra", 0), HasSubstr("found 6 tensors, expected 5"));
+}
+
+// What a client sends instead of its margins: each is refused in one line, and the fit is that of the others.
+TEST(MarginFitTest, ARefusedClientIsALostOne) {
+  const auto method = hand_made::method_of(kRecipe, hand_made::images(3, 3));
+  const auto message = [](uint32_t samples, const std::vector<uint64_t>& shape, std::vector<float> margins) {
+    State state;
+    state.add("classes", {2}, std::vector<uint16_t>{0, 1});
+    state.add("samples", {2}, std::vector<uint32_t>{samples, samples});
+    state.add("rivals", {2, 3}, std::vector<float>{0, 1, 0, 1, 0, 0});
+    state.add("margins", {shape.begin(), shape.end()}, std::move(margins));
+    state.add("deviations", {2, 3}, std::vector<float>{0, 0.5f, 0, 0.5f, 0, 0});
+    return state;
+  };
+  const auto biases = [&](const std::vector<State>& hostile) {
+    const auto server = fused_server(*method);
+    server->accept(0, message(500, {2, 3}, {0, 0.2f, 0, 1, 0, 0}));
+    for (uint32_t client = 0; client < hostile.size(); ++client) {
+      const std::string text = error_text([&] { server->accept(1 + client, hostile[client]); });
+      EXPECT_THAT(text, AllOf(HasSubstr("tensor"), Not(HasSubstr("\n"))));
+    }
+    server->finish_round(2);
+    return dynamic_cast<const TsetlinModel&>(*server->model()).members().front().bias;
+  };
+  const float infinite = std::numeric_limits<float>::infinity();
+  const std::vector<float> six(6, 0.5f);
+  State upload;  // of the first exchange
+  upload.add("classes", {1}, std::vector<uint16_t>{0});
+  upload.add("samples", {1}, std::vector<uint32_t>{1});
+  EXPECT_EQ(biases({message(500, {2, 3}, {0, infinite, 0, 0, 0, 0}),
+                    message(500, {2, 3}, {0, std::nanf(""), 0, 0, 0, 0}), message(0, {2, 3}, six),
+                    message(500, {3, 2}, six), message(500, {2, 2}, {0, 0, 0, 0}), message(500, {6}, six),
+                    upload, State()}),
+            biases({}));
 }
 
 TEST(MarginFitTest, NotWhereScoresDependOnWhatIsPredictedTogether) {

@@ -144,7 +144,15 @@ def tsetlin_uploads():
                  ("0.familiar", "U8", [10], clauses(2, weight)), ("0.familiar_mean", "F32", [1], floats(familiar_mean))]
         return {}, parts
 
-    return {"plain": upload((30, -20, -10, 25, -30, -25), 7, 12), "heavy": upload((1e8, -1e8, 1e8, 1, 0, 0), 0xFFFFFF, 0),
+    def margins(classes, samples, *values):
+        labels = ("classes", "U16", [len(classes)], struct.pack(f"<{len(classes)}H", *classes))
+        counts = ("samples", "U32", [len(classes)], struct.pack("<I", samples) * len(classes))
+        names = zip(("rivals", "margins", "deviations"), values)
+        return {}, [labels, counts] + [(name, "F32", [len(classes), 3], floats(*numbers)) for name, numbers in names]
+
+    return {"margins": margins((0, 2), 300, (0, 0.75, 0.25, 1, 0, 0), (0, 0.5, -0.2, 0.7, 0, 0), (0, 0.3, 0.1, 0.4, 0, 0)),
+            "margins-far": margins((1,), 0xFFFFFFFF, (0.5, 0, 0.5), (-3e38, 0, 3e38), (3e38, 0, 0)),
+            "plain": upload((30, -20, -10, 25, -30, -25), 7, 12), "heavy": upload((1e8, -1e8, 1e8, 1, 0, 0), 0xFFFFFF, 0),
             "flat": upload((1, 0, 5, -1, 2, 2), 1, 3e7)}
 
 

@@ -99,11 +99,58 @@ void fuse(const std::string& method, const State& message) {
   }
 }
 
+// A server after the first of two exchanges, in which two clients with all images took part.
+State after_first_exchange(const Method& method, const Dataset& images) {
+  const auto server = method.make_server();
+  const ClientContext context{RandomStream({0, "client", 1, 0}), {}, {}, {}};
+  server->accept(0, method.make_client()->train(server->broadcast(1), images, context));
+  server->finish_round(1);
+  return server->save();
+}
+
+// The same of what arrives in the second exchange, at the server and, as a broadcast, at a client.
+void fit(const State& message) {
+  static const Dataset images = [] {
+    Dataset all = all_images();
+    for (size_t image = 0; image < all.size(); ++image) all.labels[image] = image % kClasses;
+    return all;
+  }();
+  static const auto method =
+      make_method({Config::parse("rounds = 2\n" + std::string(kRecipe) + "[method]\nname = \"fedtm-bank\"\n",
+                                 "fuzz.toml"),
+                   subset(images, {}), 0});
+  static const State saved = after_first_exchange(*method, images);
+  if (message.metadata.contains("bitfed.kind")) {
+    try {
+      const ClientContext context{RandomStream({0, "client", 2, 0}), {}, {}, {}};
+      encode(method->make_client()->train(message, images, context));
+    } catch (const Error& error) {
+      check_refusal(error);
+    }
+  }
+  const auto server = method->make_server();
+  server->restore(saved);
+  for (const uint32_t client : {0u, 1u}) {
+    try {
+      server->accept(client, message);
+    } catch (const Error& error) {
+      check_refusal(error);
+      return;
+    }
+  }
+  server->finish_round(2);
+  ThreadPool pool(1);
+  for (const float score : server->model()->scores(images, pool)) {
+    if (!std::isfinite(score)) __builtin_trap();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::optional<State> message = fuzzed_state({data, size});
   if (!message) return 0;
+  fit(*message);
   for (const State& upload : {*message, with_clauses(*message)}) {
     for (const char* method :
          {"fedtm-bank\"\nserver_models = 0.5", "fedtm-bank\"\nserver_models = 4", "fedtmos\"",

@@ -30,13 +30,14 @@ constexpr double kMinModels = 1.0 / 64;
 // One client that has seen the class.
 struct Holder {
   uint32_t samples;
-  bool calibrated;  // it has seen other classes, too
-  bool complete;    // it has seen all classes
+  size_t seen;    // classes
+  bool complete;  // it has seen all classes
   const ClassBank* bank;
   const FamiliarClauses* familiar;
 
   size_t pairs() const { return bank->weights.size() / 2; }
   size_t familiar_pairs() const { return familiar->clauses.weights.size() / 2; }
+  bool calibrated() const { return seen > 1; }
   double trust() const { return trust_of(samples); }
 };
 
@@ -59,13 +60,13 @@ std::vector<Holder> holders_of(const Uploads& uploads, size_t classes, size_t sp
     const auto i = static_cast<size_t>(found - upload.classes.begin());
     const ClassBank& bank = upload.banks[specialist][i];
     if (bank.positive_mean <= bank.negative_mean) continue;
-    holders.push_back({upload.samples[i], upload.classes.size() > 1, upload.classes.size() == classes, &bank,
-                       &upload.familiar[specialist]});
+    const size_t seen = upload.classes.size();
+    holders.push_back({upload.samples[i], seen, seen == classes, &bank, &upload.familiar[specialist]});
   }
   // A holder of a single class cannot distinguish it from others; it is used only if there is no other
   // holder.
-  if (std::any_of(holders.begin(), holders.end(), [](const Holder& holder) { return holder.calibrated; })) {
-    std::erase_if(holders, [](const Holder& holder) { return !holder.calibrated; });
+  if (std::any_of(holders.begin(), holders.end(), [](const Holder& holder) { return holder.calibrated(); })) {
+    std::erase_if(holders, [](const Holder& holder) { return !holder.calibrated(); });
   }
   return holders;
 }
@@ -207,9 +208,21 @@ double effective_holders(const std::vector<Holder>& holders) {
   return squares > 0 ? sum * sum / squares : 0;
 }
 
-// At most ten times as many holders as the server's model has machines take part, but always ten. More would
-// add clients with next to no samples of the class.
+// Of a class whose holders have seen more than two thirds of the classes, in the mean over its samples, at
+// most ten times as many holders take part as the server's model has machines, but always ten: more would add
+// clients with next to no samples of the class. Holders that have seen few classes know different things, and
+// all of them take part.
 constexpr double kMaxHoldersPerModel = 10;
+
+bool have_seen_most(const std::vector<Holder>& holders, size_t classes) {
+  double seen = 0;
+  double samples = 0;
+  for (const Holder& holder : holders) {
+    seen += static_cast<double>(holder.samples) * static_cast<double>(holder.seen);
+    samples += holder.samples;
+  }
+  return 3 * seen > 2 * static_cast<double>(classes) * samples;
+}
 
 size_t max_holders(double models) {
   return static_cast<size_t>(std::max(models, 1.0) * kMaxHoldersPerModel);
@@ -381,7 +394,7 @@ double integer_scale(const std::vector<FoldedClass>& classes) {
   return std::exp2(std::floor(std::min(24 - std::log2(weight), 30 - std::log2(bias))));
 }
 
-// Raises `most` to the largest number of holders that a class has.
+// Raises `most` to the largest number of holders that a class has of which not all take part.
 std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uploads& uploads,
                                          size_t specialist, double models, size_t* most) {
   const MachineOptions& machine = recipe.specialists[specialist].options;
@@ -394,6 +407,7 @@ std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uplo
     classes.push_back(
         holders_of(uploads, recipe.prototype.class_count(), specialist, static_cast<uint16_t>(label)));
     many.push_back(effective_holders(classes.back()) > kFewHolders);
+    if (!have_seen_most(classes.back(), recipe.prototype.class_count())) continue;
     *most = std::max(*most, classes.back().size());
     choose_holders(max_holders(models), &classes.back());
   }

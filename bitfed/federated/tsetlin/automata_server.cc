@@ -154,7 +154,11 @@ class AutomataServer : public ServerHalf {
         place_bank(bank, label, &member);
       }
     }
-    silence_absent(&members);
+    // A model without clauses always predicts the first class that somebody holds.
+    if (!silence_absent(&members)) {
+      for (size_t label = 0; label < members[0].bias.size(); ++label)
+        members[0].bias[label] = known_.contains(static_cast<uint16_t>(label)) ? 0 : -1;
+    }
     return std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(members));
   }
 
@@ -176,9 +180,14 @@ class AutomataServer : public ServerHalf {
   }
 
   std::vector<std::string> notes() const override {
-    return {
+    std::vector<std::string> notes = {
         "differs from the paper: clients send their automata's states, in 16 levels, and the server takes "
         "their mean, not the OR of the two largest holders' actions (actions = \"or2\")"};
+    for (size_t label = 0; label < recipe_.prototype.class_count(); ++label) {
+      if (!known_.contains(static_cast<uint16_t>(label)))
+        notes.push_back(nobody_holds(recipe_.prototype.class_names[label]));
+    }
+    return notes;
   }
 
   std::optional<uint64_t> raw_upload_bytes() const override { return bitfed::raw_upload_bytes(recipe_); }

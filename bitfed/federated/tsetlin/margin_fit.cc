@@ -14,6 +14,7 @@ namespace {
 constexpr double kWidth = 0.5;      // of what counts as close to a rival, in standard deviations
 constexpr double kMinWidth = 0.01;  // a single sample has no deviation
 constexpr double kPrior = 100;      // samples: with few, offsets stay near 0
+constexpr double kMaxMedians = 10;
 constexpr size_t kMaxSweeps = 100;
 constexpr double kSmallStep = 1e-5;
 
@@ -48,17 +49,35 @@ std::vector<bool> held_classes(const std::map<uint32_t, Margins>& received, size
   return held;
 }
 
-Slope slope_of(const std::map<uint32_t, Margins>& received, const std::vector<bool>& held,
-               const std::vector<double>& offsets, size_t label) {
+// The part of each client's samples that counts: whatever numbers it claims, no more than ten times the
+// median client's.
+std::vector<double> parts_that_count(const std::map<uint32_t, Margins>& received) {
+  std::vector<uint64_t> totals;
+  for (const auto& [client, margins] : received) totals.push_back(margins.counts.total());
+  if (totals.empty()) return {};
+  std::vector<uint64_t> sorted = totals;
+  const auto median = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+  std::nth_element(sorted.begin(), median, sorted.end());
+  const double most = kMaxMedians * static_cast<double>(*median);
+  std::vector<double> parts;
+  for (const uint64_t total : totals) parts.push_back(std::min(1.0, most / static_cast<double>(total)));
+  return parts;
+}
+
+Slope slope_of(const std::map<uint32_t, Margins>& received, const std::vector<double>& parts,
+               const std::vector<bool>& held, const std::vector<double>& offsets, size_t label) {
   const size_t classes = offsets.size();
   Slope slope{kPrior * offsets[label], kPrior};
+  auto part = parts.begin();
   for (const auto& [client, margins] : received) {
+    const double counted = *part++;
     for (size_t i = 0; i < margins.counts.classes.size(); ++i) {
       const size_t own = margins.counts.classes[i];
       const auto add = [&](size_t other, double sign) {
         const size_t pair = i * classes + other;
         if (margins.shares[pair] == 0) return;
-        const double samples = static_cast<double>(margins.counts.samples[i]) * margins.shares[pair];
+        const double samples =
+            counted * static_cast<double>(margins.counts.samples[i]) * margins.shares[pair];
         const double margin = margins.means[pair] + offsets[own] - offsets[other];
         slope.add(samples, margin, margins.deviations[pair], sign);
       };
@@ -89,11 +108,12 @@ size_t rival_of(const float* scores, size_t classes, size_t own) {
 std::vector<double> MarginFit::offsets() const {
   std::vector<double> offsets(classes_);
   const std::vector<bool> held = held_classes(received_, classes_);
+  const std::vector<double> parts = parts_that_count(received_);
   for (size_t sweep = 0; sweep < kMaxSweeps; ++sweep) {
     double largest = 0;
     for (size_t label = 0; label < classes_; ++label) {
       if (!held[label]) continue;
-      const Slope slope = slope_of(received_, held, offsets, label);
+      const Slope slope = slope_of(received_, parts, held, offsets, label);
       const double step = slope.slope / slope.curvature;
       offsets[label] -= step;
       largest = std::max(largest, std::abs(step));
@@ -152,7 +172,8 @@ State margin_message(const State& broadcast, const Dataset& samples) {
   return message;
 }
 
-// A client's part in a slope is at most its samples, whatever its margins: these need only be finite.
+// A client's part in a slope is at most twice its samples that count, whatever its margins: these need only
+// be finite.
 Margins read_margins(const State& message, const TsetlinRecipe& recipe) {
   Margins margins;
   margins.counts = read_counts(message, recipe);

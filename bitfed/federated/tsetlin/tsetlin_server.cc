@@ -34,11 +34,10 @@ std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& up
   std::vector<std::string> notes;
   for (size_t label = 0; label < samples.size(); ++label) {
     const std::string& name = recipe.prototype.class_names[label];
-    if (samples[label] == 0)
-      notes.push_back(fmt::format("no client holds class '{}': it is never predicted", name));
+    if (samples[label] == 0) notes.push_back(nobody_holds(name));
     if (samples[label] > 0 && samples[label] < kFewSamples) {
-      notes.push_back(fmt::format("class '{}' has {} samples at all clients together: too few to trust", name,
-                                  samples[label]));
+      notes.push_back(fmt::format("class '{}' has {} sample{} at all clients together: too few to trust",
+                                  name, samples[label], samples[label] == 1 ? "" : "s"));
     }
   }
   if (2 * weak > banks) {
@@ -228,6 +227,10 @@ TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_
   member.bias.resize(classes);
   member.scale = static_cast<float>(spec.options.threshold);
   return member;
+}
+
+std::string nobody_holds(const std::string& class_name) {
+  return fmt::format("no client holds class '{}': it is never predicted", class_name);
 }
 
 bool silence_absent(std::vector<TsetlinMember>* members) {

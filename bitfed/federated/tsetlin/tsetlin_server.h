@@ -38,6 +38,9 @@ TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_
 // a clause that can fire: such a model is empty.
 bool silence_absent(std::vector<TsetlinMember>* members);
 
+// A note for the user.
+std::string nobody_holds(const std::string& class_name);
+
 // Copies a bank into the rows of one class; weights get the sign of their polarity.
 void place_bank(const ClassBank& bank, size_t label, TsetlinMember* member);
 
