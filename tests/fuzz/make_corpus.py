@@ -144,7 +144,13 @@ def tsetlin_uploads():
                  ("0.familiar", "U8", [10], clauses(2, weight)), ("0.familiar_mean", "F32", [1], floats(familiar_mean))]
         return {}, parts
 
-    return {"plain": upload((30, -20, -10, 25, -30, -25), 7, 12), "heavy": upload((1e8, -1e8, 1e8, 1, 0, 0), 0xFFFFFF, 0),
+    def margins(shares, means, deviations):
+        held = [("classes", "U16", [2], struct.pack("<HH", 0, 2)), ("samples", "U32", [2], struct.pack("<II", 5, 300))]
+        return {}, held + [(name, "F32", [2, 3], floats(*values)) for name, values in
+                           (("rivals", shares), ("margins", means), ("deviations", deviations))]
+
+    return {"margins": margins((0, 0.25, 0.75, 0.5, 0.5, 0), (0, 3, -2, 1, -1, 0), (0, 1, 0, 2, 0.5, 0)),
+            "plain": upload((30, -20, -10, 25, -30, -25), 7, 12), "heavy": upload((1e8, -1e8, 1e8, 1, 0, 0), 0xFFFFFF, 0),
             "flat": upload((1, 0, 5, -1, 2, 2), 1, 3e7)}
 
 
@@ -371,6 +377,8 @@ def main():
     for kind in (3, 7):
         save("secure_messages", f"numbers-{kind}", bytes([kind]) + struct.pack("<IIII", 3, 1, 2, 3))
     save("secure_messages", "opened", b"\4" + struct.pack("<II", 1, 3) + bytes(range(32)))
+    for kind in range(11, 15):  # edits of an honest message: place, value
+        save("secure_messages", f"edits-{kind}", bytes([kind]) + struct.pack("<HB", 90, 7))
     save("secure_messages", "sum", b"\x0afields U32 2 2\nelements U8 3\n\n" + struct.pack("<IIII", 2, 8, 1, 5) + b"ab\x11")
 
     # First the layout and what to do, then the number of clauses; see clauses_fuzz.cc.

@@ -71,8 +71,17 @@ State with_clauses(const State& message) {
   return uncoded;
 }
 
-// What the server refuses it refuses in a line; of what it accepts it makes a model that can be written, read
-// and asked, and that answers with numbers.
+// A model that can be written, read and asked, and that answers with numbers.
+void check_model(const Model& model, const Dataset& images) {
+  const State state = decode(encode(model.state()), "model");
+  if (!(tsetlin_model_from_state(state, "model")->state() == model.state())) __builtin_trap();
+  ThreadPool pool(1);
+  for (const float score : model.scores(images, pool)) {
+    if (!std::isfinite(score)) __builtin_trap();
+  }
+}
+
+// What the server refuses it refuses in a line; of what it accepts it makes a model.
 void fuse(const std::string& method, const State& message) {
   const Dataset images = all_images();
   const Config recipe = Config::parse(std::string(kRecipe) + method, "fuzz.toml");
@@ -90,13 +99,50 @@ void fuse(const std::string& method, const State& message) {
   } catch (const Error&) {
     return;  // an empty model
   }
-  const std::unique_ptr<Model> model = server->model();
-  const State state = decode(encode(model->state()), "model");
-  if (!(tsetlin_model_from_state(state, "model")->state() == model->state())) __builtin_trap();
-  ThreadPool pool(1);
-  for (const float score : model->scores(images, pool)) {
-    if (!std::isfinite(score)) __builtin_trap();
+  check_model(*server->model(), images);
+}
+
+std::unique_ptr<ServerHalf> server_of_two_exchanges(const Dataset& images) {
+  const Config recipe = Config::parse(
+      "rounds = 2\n" + std::string(kRecipe) + "[method]\nname = \"fedtm-largest\"\n", "fuzz.toml");
+  return make_method({recipe, subset(images, {}), 0})->make_server();
+}
+
+// A server after its first round, in which a client that holds all classes has sent clauses of one literal.
+State after_first_exchange(const Dataset& images) {
+  Bytes rows;
+  for (uint8_t row = 0; row < kClasses * 8; ++row) {
+    const std::array<uint8_t, 5> bytes = {static_cast<uint8_t>(1 << row % (2 * kPixels)), row, 0, 0, 1};
+    rows.insert(rows.end(), bytes.begin(), bytes.end());
   }
+  const Bytes clauses = coded(rows);
+  State upload;
+  upload.add("classes", {kClasses}, std::vector<uint16_t>{0, 1, 2});
+  upload.add("samples", {kClasses}, std::vector<uint32_t>{5, 300, 70});
+  upload.add("0.clauses", {clauses.size()}, clauses);
+  upload.add("0.calibration", {kClasses, 3}, std::vector<float>{30, -20, -10, 25, -30, -25, 20, -20, -15});
+  const auto server = server_of_two_exchanges(images);
+  server->accept(0, upload);
+  server->finish_round(1);
+  return server->save();
+}
+
+// The margins of the second exchange, from two clients alike.
+void correct(const State& message) {
+  static const Dataset kImages = all_images();
+  static const State kFused = after_first_exchange(kImages);
+  const auto server = server_of_two_exchanges(kImages);
+  server->restore(kFused);
+  for (const uint32_t client : {0u, 1u}) {
+    try {
+      server->accept(client, message);
+    } catch (const Error& error) {
+      check_refusal(error);
+      return;
+    }
+  }
+  server->finish_round(2);
+  check_model(*server->model(), kImages);
 }
 
 }  // namespace
@@ -104,6 +150,7 @@ void fuse(const std::string& method, const State& message) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::optional<State> message = fuzzed_state({data, size});
   if (!message) return 0;
+  correct(*message);
   for (const State& upload : {*message, with_clauses(*message)}) {
     for (const char* method :
          {"fedtm-bank\"\nserver_models = 0.5", "fedtm-bank\"\nserver_models = 4", "fedtmos\"",
