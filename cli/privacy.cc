@@ -113,7 +113,7 @@ void print_rounds(const Plan& plan, const std::vector<double>& multipliers) {
 std::string picture(const Plan& plan, const std::vector<double>& multipliers) {
   constexpr uint64_t kPoints = 60;
   LineChart chart{fmt::format("{}: epsilon over rounds", plan.name),
-                  fmt::format("round; epsilon at delta {}", plan.delta),
+                  fmt::format("epsilon (delta {}) over rounds", plan.delta),
                   {},
                   /*is_fraction=*/false};
   const uint64_t step = std::max<uint64_t>(1, plan.sampling.rounds / kPoints);

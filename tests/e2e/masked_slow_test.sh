@@ -47,7 +47,7 @@ federate() {
   done
   if [ $dying -gt 3 ]; then
     # Too few are left of those that the round was begun with; the next one does not wait for the dead.
-    until [ "$(grep -c client-disconnected $folder/events.jsonl)" -ge $dying ]; do sleep 0.2; done
+    until [ "$(grep -c client-disconnected $folder/events.jsonl 2>/dev/null || true)" -ge $dying ] 2>/dev/null; do sleep 0.2; done
     for ((number = clients; number < clients + dying; ++number)); do
       "$program" admin --state $folder drop client-$number >/dev/null
     done

@@ -24,6 +24,7 @@ spent = [event["epsilon"] for event in rounds if event["event"] == "round-finish
 assert len(spent) == 6 and spent == sorted(spent) and abs(spent[-1] - float(sys.argv[2])) < 1e-5, spent
 PYTHON
 grep -q 'protects nobody' a/summary.json || fail "the simulation does not say that it protects nobody"
+grep -q "models of the clients' own are not part of it" a/summary.json || fail "the summary does not say what epsilon leaves out"
 grep -q 'Privacy spent' a/report.html || fail "no curve in the report"
 
 # A target: the noise is found, and the same recipe as resolved means the same.

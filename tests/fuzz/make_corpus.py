@@ -379,6 +379,8 @@ def main():
     for kind in (3, 7):
         save("secure_messages", f"numbers-{kind}", bytes([kind]) + struct.pack("<IIII", 3, 1, 2, 3))
     save("secure_messages", "opened", b"\4" + struct.pack("<II", 1, 3) + bytes(range(32)))
+    for kind in range(11, 15):  # edits of an honest message: place, value
+        save("secure_messages", f"edits-{kind}", bytes([kind]) + struct.pack("<HB", 90, 7))
     save("secure_messages", "sum", b"\x0afields U32 2 2\nelements U8 3\n\n" + struct.pack("<IIII", 2, 8, 1, 5) + b"ab\x11")
 
     # First the layout and what to do, then the number of clauses; see clauses_fuzz.cc.

@@ -84,12 +84,82 @@ const Round& after_shares() {
   return kRound;
 }
 
+// An honest message, with edits: place (two bytes) and value.
+Bytes edited(Bytes message, std::span<const uint8_t> edits) {
+  for (; edits.size() >= 3 && !message.empty(); edits = edits.subspan(3))
+    message[(edits[0] + 256u * edits[1]) % message.size()] = edits[2];
+  return message;
+}
+
+// The keys of other clients may be anybody's here, where nobody signs; the client's own, and whose there are,
+// may not.
+void edited_keys(std::span<const uint8_t> edits) {
+  const Bytes honest = after_keys().server.message_for(1);
+  const Bytes list = edited(honest, edits);
+  SecureClient client = after_keys().clients[0];
+  if (!accepts([&] { client.shares_for(list); })) return must(client.session().key_list.empty());
+  const KeyList read = read_key_list(list);
+  must(read.members == kNumbers && read.keys.size() == kNumbers.size());
+  must(read.keys.at(1).channel == read_keys(client.keys()).channel);
+  must(read.keys.at(1).secret == read_keys(client.keys()).secret);
+  must(accepts([&] { client.shares_for(list); }) &&
+       (list == honest || !accepts([&] { client.shares_for(honest); })));
+}
+
+// Shares are sealed: a client takes those that were sent, or none.
+void edited_shares(std::span<const uint8_t> edits) {
+  Round round = after_keys();
+  for (size_t i = 0; i < 4; ++i)
+    must(round.server.add_shares(kNumbers[i],
+                                 round.clients[i].shares_for(round.server.message_for(kNumbers[i]))));
+  must(round.server.end_shares());
+  const Bytes honest = round.server.message_for(1);
+  const Bytes shares = edited(honest, edits);
+  must(accepts([&] { round.clients[0].take_shares(shares); }) == (shares == honest));
+}
+
+// The masks of a sum in which the first client's message is edited: the shares that it sends its peers, or
+// those that it opens.
+std::optional<ModularVector> masks_with(std::span<const uint8_t> edits, bool opening,
+                                        const std::vector<uint32_t>& survivors) {
+  Round round = after_keys();
+  std::optional<ModularVector> masks;
+  const auto sent_by = [&](size_t i, const Bytes& message, bool here) {
+    return here && i == 0 ? edited(message, edits) : message;
+  };
+  accepts([&] {
+    for (size_t i = 0; i < 4; ++i) {
+      const Bytes shares = round.clients[i].shares_for(round.server.message_for(kNumbers[i]));
+      round.server.add_shares(kNumbers[i], sent_by(i, shares, !opening));
+    }
+    must(round.server.end_shares());
+    for (size_t i = 0; i < 4; ++i) round.clients[i].take_shares(round.server.message_for(kNumbers[i]));
+    must(round.server.end_updates(survivors));
+    for (size_t i = 0; i < survivors.size(); ++i) {
+      const Bytes opened = round.clients[i].open(round.server.message_for(survivors[i]));
+      round.server.add_opened(survivors[i], sent_by(i, opened, opening));
+    }
+    masks = round.server.masks({{3, 20}});
+  });
+  return masks;
+}
+
+// The sum is opened with the right masks, or not at all.
+void edited_answers(std::span<const uint8_t> edits, bool opening, bool lost) {
+  static const std::vector<uint32_t> kLost = {1, 2, 3};
+  static const std::optional<ModularVector> kOfAll = masks_with({}, false, kNumbers);
+  static const std::optional<ModularVector> kOfThree = masks_with({}, false, kLost);
+  must(kOfAll && kOfThree);
+  const auto found = masks_with(edits, opening, lost ? kLost : kNumbers);
+  must(!found || *found == *(lost ? kOfThree : kOfAll));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::span<const uint8_t> bytes(data + 1, size - 1);
-  switch (data[0] % 11) {
+  switch (data[0] % 16) {
     case 0:
       round_trip(bytes, read_keys, write_keys);
       break;
@@ -134,6 +204,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     case 9:
       round_trip(bytes, read_sent, write_sent);
+      break;
+    case 11:
+      edited_keys(bytes);
+      break;
+    case 12:
+      edited_shares(bytes);
+      break;
+    case 13:
+    case 14:
+      edited_answers(bytes, data[0] % 16 == 14, data[0] < 128);
       break;
     default: {
       const std::optional<State> message = fuzzed_state(bytes);

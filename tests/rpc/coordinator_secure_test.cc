@@ -47,17 +47,24 @@ class MaskedCoordinatorTest : public CoordinatorTest {
     ready.mutable_ready()->set_next_keys(next_keys);
     coordinator_->received(peer, ready);
   }
-  // The second client on another connection, without keys for the next sum.
-  FakePeer& come_back() {
+  // The second client on another connection, not ready yet.
+  void connect_again() {
     coordinator_->closed(peers_[1], false);
     coordinator_->opened(other_, "client-1", "address");
     FromClient message = hello(1);
     message.mutable_hello()->set_masks(kMaskProtocol);
     coordinator_->received(other_, message);
     EXPECT_TRUE(other_.next().has_welcome());
+  }
+  // Without keys for the next sum.
+  void be_ready_again() {
     FromClient ready;
     ready.mutable_ready();
     coordinator_->received(other_, ready);
+  }
+  FakePeer& come_back() {
+    connect_again();
+    be_ready_again();
     return other_;
   }
   void begin_masked(uint32_t round, uint32_t attempt = 0) {
@@ -65,6 +72,11 @@ class MaskedCoordinatorTest : public CoordinatorTest {
     attempt_ = attempt;
     coordinator_->begin_sum(round, attempt, {0, 1, 2}, sha256_hex(std::string_view("broadcast")));
     begin(round, {0, 1, 2});
+  }
+  // As the federation does, before it chooses clients again.
+  void begin_again() {
+    store_->abandon_round(1);
+    coordinator_->present(1, 3);
   }
   void say(uint32_t number, uint32_t round, Secure::Phase phase, const Bytes& content,
            const std::string& next_keys = "") {
@@ -199,9 +211,75 @@ TEST_F(MaskedCoordinatorTest, UpdatesOfASumThatIsNotOpenedAreDiscarded) {
   thread_.join();
   const Opening opening = coordinator_->open_sum(1, {0, 1}, kFields);
   EXPECT_FALSE(opening.masks || opening.asked);
+  begin_again();
   for (const uint32_t number : {0u, 1u})
     EXPECT_EQ(peers_[number].next().verdict().kind(), Verdict::DISCARDED);
   EXPECT_TRUE(peers_[2].nothing_more());
+}
+
+// A client that has come back does not know more than one that stayed: the same update may still be
+// discarded.
+TEST_F(MaskedCoordinatorTest, AnUpdateThatIsOfferedAgainIsNotAcceptedBeforeItsSumIs) {
+  options_.policy.deadline_seconds = 5;
+  start();
+  for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
+  begin_masked(1);
+  share(1);
+  send_update(0, 1);
+  send_update(1, 1);
+  wait_until([&] { return coordinator_->status().wanted == 1; });
+  connect_again();
+  coordinator_->received(other_, offer_masked(1, "update 1"));
+  EXPECT_TRUE(other_.nothing_more());
+  pass(6);
+  thread_.join();
+  EXPECT_FALSE(coordinator_->open_sum(1, {0, 1}, kFields).asked);
+  EXPECT_TRUE(other_.nothing_more());
+  begin_again();
+  EXPECT_EQ(other_.next().verdict().kind(), Verdict::DISCARDED);
+}
+
+TEST_F(MaskedCoordinatorTest, AnUpdateThatIsOfferedAgainIsAcceptedWithItsSum) {
+  start();
+  for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
+  begin_masked(1);
+  share(1);
+  for (uint32_t number = 0; number < 3; ++number) send_update(number, 1);
+  thread_.join();
+  connect_again();
+  coordinator_->received(other_, offer_masked(1, "update 1"));
+  EXPECT_TRUE(other_.nothing_more());
+  std::thread opened([&] { coordinator_->open_sum(1, {0, 1, 2}, kFields); });
+  EXPECT_EQ(other_.next().verdict().kind(), Verdict::ACCEPTED);
+  be_ready_again();
+  EXPECT_EQ(other_.next().secure().phase(), Secure::OPENING);
+  stop_ = true;
+  opened.join();
+}
+
+// Of a round that was begun before they came, and is begun again: it has had them.
+TEST_F(MaskedCoordinatorTest, KeysServeOneSum) {
+  start();
+  for (const uint32_t number : {0u, 1u}) join(number, keys(number));
+  begin_masked(1);
+  wait_until([&] { return coordinator_->status().round == 1; });
+  join(2, keys(2));
+  const auto send_keys = [&] {
+    for (uint32_t number = 0; number < 3; ++number) {
+      EXPECT_TRUE(peers_[number].next().work().keys().empty());
+      say(number, 1, Secure::KEYS, keys_of(secrets_[number], *channels_[number]));
+    }
+  };
+  send_keys();
+  for (FakePeer& peer : peers_) EXPECT_EQ(peer.next().secure().phase(), Secure::KEYS);
+  pass(61);  // nobody sends shares
+  thread_.join();
+  begin_again();
+  begin_masked(1, 1);
+  for (Secret& secret : secrets_) secret = random_secret();
+  send_keys();
+  const KeyList list = read_key_list(bytes_of(peers_[0].next().secure().content()));
+  EXPECT_EQ(list.keys.at(2).secret, read_keys(bytes_of(keys(2))).secret);
 }
 
 TEST_F(MaskedCoordinatorTest, KeysOfAnotherAreAViolation) {

@@ -31,6 +31,7 @@ using v1::Secure;
 using v1::Verdict;
 
 constexpr const char* kFederation = "federation";
+constexpr const char* kSamples = "1,2,a\n2,-1,b\n0,1,a\n4,-2,b\n";
 constexpr const char* kRecipe = R"([data]
 [model]
 name = "mlp"
@@ -100,7 +101,7 @@ class HostileServerTest : public testing::Test {
     make_authority(folder_ / "certs", "ours", 10);
     issue_server(folder_ / "certs", {"localhost"}, 10);
     for (const char* name : {"device", "ann", "bob"}) issue_client(folder_ / "certs", name, 10);
-    write_file_atomically(folder_ / "own.csv", std::string_view("x,y,label\n1,2,a\n2,-1,b\n0,1,a\n4,-2,b\n"));
+    write_samples(kSamples);
     prototype_.columns = {"x", "y"};
     prototype_.class_names = {"a", "b"};
     const Config recipe = Config::parse(kRecipe, "recipe");
@@ -124,6 +125,10 @@ class HostileServerTest : public testing::Test {
   ~HostileServerTest() override {
     stop_device();
     server_->Shutdown(std::chrono::system_clock::now());
+  }
+
+  void write_samples(const std::string& rows) const {
+    write_file_atomically(folder_ / "own.csv", std::string_view("x,y,label\n" + rows));
   }
 
   ClientTrust trust(const std::string& name) const {
@@ -329,6 +334,24 @@ TEST_F(HostileServerTest, OneUpdateOfASum) {
   EXPECT_THAT(reason(), HasSubstr("round 1: this client's update of this sum was accepted: refused"));
 }
 
+// Nor does it get another one after the samples have changed: the masks of both would be the same.
+TEST_F(HostileServerTest, NoSecondUpdateOfASumWithOtherSamples) {
+  start_device();
+  agree(0);
+  const std::string first = take_update();
+  stop_device();
+  write_samples("1,2,a\n2,-1,b\n0,1,a\n4,-2,b\n5,3,a\n");
+  start_device();
+  EXPECT_EQ(offered_, sha256_hex(bytes_of(first)));
+  send_work(0);
+  EXPECT_THAT(reason(), HasSubstr("has sent another update for the same sum"));
+  stop_device();
+  write_samples(kSamples);
+  start_device();
+  send_work(0);
+  EXPECT_EQ(take_update(), first);
+}
+
 TEST_F(HostileServerTest, OneOpeningOfARound) {
   start_device();
   agree(0);
@@ -384,6 +407,19 @@ TEST_F(HostileServerTest, AnOpeningThatIsRefusedIsNoVerdict) {
   const std::lock_guard lock(mutex_);
   EXPECT_THAT(warnings_, Contains(HasSubstr("this client 0 not among them: refused")));
   EXPECT_THAT(warnings_, Contains(HasSubstr("one that is not among the members: refused")));
+}
+
+// The server has decided, and a verdict of its own is not to come: the device asks for it before it goes on.
+TEST_F(HostileServerTest, AfterAnOpeningThatIsRefusedTheVerdictIsAskedFor) {
+  start_device();
+  agree(0);
+  take_update();
+  send_secure(Secure::OPENING, 0, write_numbers({1, 2}));
+  send_work(1);
+  EXPECT_TRUE(next().has_offer()) << message_.ShortDebugString();
+  EXPECT_EQ(message_.offer().sha256(), offered_);
+  send_verdict(Verdict::DISCARDED);
+  EXPECT_EQ(next().secure().phase(), Secure::KEYS);
 }
 
 // Keys that were sent ahead are for one sum, with the list that the device sees first.

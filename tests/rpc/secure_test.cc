@@ -30,6 +30,7 @@ TEST(ClientStoreTest, RemembersASumAndThatItWasOpened) {
     EXPECT_FALSE(store.last_opened());
     sum.session.peer_shares = {4};
     sum.session.survivors = {5, 6};
+    sum.session.update = {7};
     store.open_sum(sum, {}, false);
   }
   ClientStore store(folder / "client.sqlite");
@@ -43,6 +44,7 @@ TEST(ClientStoreTest, RemembersASumAndThatItWasOpened) {
   EXPECT_EQ(read->session.key_list, sum.session.key_list);
   EXPECT_EQ(read->session.peer_shares, sum.session.peer_shares);
   EXPECT_EQ(read->session.survivors, sum.session.survivors);
+  EXPECT_EQ(read->session.update, sum.session.update);
   EXPECT_EQ(store.last_opened(), 7u);
   // Another sum does not make it forget.
   sum = {8, 0, {}};

@@ -74,6 +74,11 @@ class SummedServer : public ServerHalf, public MaskedSum {
                                 privacy_.grid->bits));
     if (privacy_.secure_aggregation)
       notes.emplace_back("secure aggregation: updates were masked, and only their sum was opened");
+    if (noise_) {
+      notes.emplace_back(
+          "differential privacy: epsilon is of the models of all rounds; accuracies, who took part, and models "
+          "of the clients' own are not part of it");
+    }
     if (noise_ && !noise_->served) {
       notes.emplace_back(
           "differential privacy: a simulation draws its noise from the recipe's seed, which is public; it shows "

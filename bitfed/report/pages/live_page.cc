@@ -35,7 +35,7 @@ std::string epsilon_curve(const std::vector<Round>& rounds) {
     if (round.epsilon) epsilon.points.push_back({static_cast<double>(round.round), *round.epsilon});
   }
   if (epsilon.points.size() < 2) return "";
-  return chart_card("Privacy spent",
+  return chart_card("Privacy spent: epsilon",
                     line_chart({"Epsilon after each round", "round", {epsilon}, /*is_fraction=*/false}));
 }
 

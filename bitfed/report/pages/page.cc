@@ -58,11 +58,12 @@ std::string section(const RunFolder& run, size_t index, const std::string& label
 
 std::string several(const std::vector<RunFolder>& runs) {
   const std::string seeds = seeds_table(runs);
-  std::string html = fmt::format(
-      "<div class=\"cards\">\n{}{}{}</div>\n", card("Comparison", comparison_table(runs), true),
-      seeds.empty() ? "" : card("Seeds: mean ± sample standard deviation", seeds, true),
-      chart_card("Accuracy", accuracy_chart(runs)) + chart_card("Privacy spent", epsilon_chart(runs)) +
-          chart_card("Upload, all clients and rounds", upload_chart(runs)));
+  std::string html =
+      fmt::format("<div class=\"cards\">\n{}{}{}</div>\n", card("Comparison", comparison_table(runs), true),
+                  seeds.empty() ? "" : card("Seeds: mean ± sample standard deviation", seeds, true),
+                  chart_card("Accuracy", accuracy_chart(runs)) +
+                      chart_card("Privacy spent: epsilon", epsilon_chart(runs)) +
+                      chart_card("Upload, all clients and rounds", upload_chart(runs)));
   const std::vector<std::string> labels = run_labels(runs);
   for (size_t i = 0; i < runs.size(); ++i)
     html += section(runs[i], i, labels[i], runs.size() <= kMaxOpenRuns);
@@ -101,10 +102,10 @@ std::string header(const std::vector<RunFolder>& runs, const std::string& title)
 std::string report_page(const std::vector<RunFolder>& runs) {
   const std::string title =
       runs.size() == 1 ? runs[0].summary.name : fmt::format("{} runs compared", runs.size());
-  const std::string cards = runs.size() == 1
-                                ? cards_of(runs[0], chart_card("Accuracy", accuracy_chart(runs)) +
-                                                        chart_card("Privacy spent", epsilon_chart(runs)))
-                                : several(runs);
+  const std::string cards =
+      runs.size() == 1 ? cards_of(runs[0], chart_card("Accuracy", accuracy_chart(runs)) +
+                                               chart_card("Privacy spent: epsilon", epsilon_chart(runs)))
+                       : several(runs);
   return html_document(title, fmt::format("{}<main>\n{}{}</main>\n{}", header(runs, title),
                                           figure_tiles(headline_figures(runs)), cards, footer(runs)));
 }

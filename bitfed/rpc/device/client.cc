@@ -347,15 +347,19 @@ class FederationClient {
     offer.set_trained_samples(update.result.trained_samples);
     offer.set_train_seconds(update.result.train_seconds);
     send(message);
+    bool refused = false;  // to help open the sum
     while (true) {
       Received answer = next();
       if (is_task(*answer.message)) {
-        // The next round may begin while the server has not yet come to this update.
+        // The next round may begin while the server has not yet come to this update. If it has, and said so
+        // by an opening that was refused, there is no verdict but by asking.
         later_.push_back(std::move(answer));
+        if (std::exchange(refused, false)) send(message);
         continue;
       }
       if (answer.message->has_secure()) {
         if (open_sum(answer.message->secure(), &update)) return;
+        refused = answer.message->secure().phase() == v1::Secure::OPENING;
         continue;
       }
       if (!answer.message->has_verdict())
@@ -422,6 +426,7 @@ class FederationClient {
     }
     std::optional<ClientOutcome> outcome;
     std::string made_for = work.sha256();
+    std::string sha256;
     try {
       if (job_.privacy.secure_aggregation) {
         masks_ = agree_on_masks(work);
@@ -430,6 +435,8 @@ class FederationClient {
       }
       outcome = train(work, received.bytes);
       if (job_.privacy.secure_aggregation) outcome->result.upload = masked(*masks_, outcome->result.upload);
+      sha256 = sha256_hex(outcome->result.upload);
+      if (job_.privacy.secure_aggregation) masks_->sends(sha256);
     } catch (const Error& error) {
       check_stop();
       if (error.kind() == Error::Kind::kStopped) return;  // for newer work
@@ -443,7 +450,7 @@ class FederationClient {
     Update update;
     update.round = work.round();
     update.broadcast_sha256 = made_for;
-    update.sha256 = sha256_hex(outcome->result.upload);
+    update.sha256 = std::move(sha256);
     update.result = std::move(outcome->result);
     update.kept = std::move(outcome->kept);
     // Durable before it is offered: the server may count on it from then on.

@@ -118,9 +118,10 @@ uint32_t ClientStore::after_round() const {
 
 namespace {
 
-// What the server has said, in the order in which it does.
-std::array<Bytes ClientSession::*, 3> said() {
-  return {&ClientSession::key_list, &ClientSession::peer_shares, &ClientSession::survivors};
+// What the server has said, in the order in which it does, and the digest of the update.
+std::array<Bytes ClientSession::*, 4> said() {
+  return {&ClientSession::key_list, &ClientSession::peer_shares, &ClientSession::survivors,
+          &ClientSession::update};
 }
 
 std::array<uint8_t, 32> block_of(const Statement& row, int column, const Database& database) {
@@ -148,7 +149,7 @@ std::optional<ClientStore::Sum> ClientStore::read_sum() const {
   session.session = block_of(row, 2, database_);
   session.secret = block_of(row, 3, database_);
   session.channel = block_of(row, 4, database_);
-  Statement parts = database_.prepare("SELECT part, bytes FROM masked_sum_said WHERE part BETWEEN 0 AND 2");
+  Statement parts = database_.prepare("SELECT part, bytes FROM masked_sum_said WHERE part BETWEEN 0 AND 3");
   while (parts.step()) session.*said().at(static_cast<size_t>(parts.integer(0))) = parts.bytes(1);
   return sum;
 }

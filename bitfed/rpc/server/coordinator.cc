@@ -483,7 +483,11 @@ void Coordinator::offered(Peer& peer, Connection& connection) {
   if (const auto known = store_.accepted(offer.round(), *connection.number)) {
     if (*known == offer.sha256()) {
       ++counts_["repeated"];
-      settle(Verdict::ACCEPTED, "");
+      if (is_undecided(offer.round())) {
+        undecided_.push_back({connection.id, std::move(connection.offer)});
+      } else {
+        settle(Verdict::ACCEPTED, "");
+      }
     } else {
       fault("conflict", connection, fmt::format("another update of round {} was accepted", offer.round()));
       settle(Verdict::REFUSED, "another update of this round was accepted");
@@ -551,6 +555,7 @@ void Coordinator::renew(Peer& peer, const Connection& connection, const std::str
 
 void Coordinator::hand_work(Peer& peer, const Connection& connection) {
   if (!current_ || !connection.ready || !current_->wanted.contains(*connection.number)) return;
+  if (sum_) next_keys_.erase(*connection.number);  // it begins the sum with those that it has sent last
   FromServer head;
   v1::Work& work = *head.mutable_work();
   work.set_round(current_->round);

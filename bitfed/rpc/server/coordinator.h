@@ -231,7 +231,8 @@ class Coordinator : public Transport {
   void hand_sums();
   bool work_has_keys() const;
   void take_next_keys(const Connection& connection, const std::string& bytes);
-  void discard_undecided(const std::string& reason);
+  bool is_undecided(uint32_t round) const;
+  void decide(int kind, const std::string& reason);
   void renew(Peer& peer, const Connection& connection, const std::string& request);
   void check_not_restored(const Connection& connection, const v1::Hello& message);
   void hand_work(Peer& peer, const Connection& connection);
@@ -294,6 +295,7 @@ class Coordinator : public Transport {
     std::unique_ptr<v1::Offer> offer;
   };
   std::vector<Undecided> undecided_;  // updates of the sum whose clients wait for a verdict, or the opening
+  int64_t decided_ = -1;              // the newest round of which it was decided who is in the sum
   std::shared_ptr<const Bytes> result_;
   std::string result_sha256_;
   uint32_t result_rounds_ = 0;

@@ -43,6 +43,7 @@ size_t Coordinator::needed() const {
 std::vector<uint32_t> Coordinator::present(uint32_t round, uint32_t clients) {
   std::unique_lock lock(mutex_);
   discard_arrivals();
+  decide(Verdict::DISCARDED, "the round is begun again");  // their sum could not be opened
   judge_waiting_offers();
   bool logged = false;
   last_progress_ = options_.now();
@@ -170,8 +171,8 @@ void Coordinator::take(std::deque<Arrival> arrivals, const std::function<void(Cl
       fault("late", connection, fmt::format("an update of round {}, which is over", arrival.offer->round()));
     if (answers[i].kind == Verdict::REFUSED)
       fault("rejected", connection, fmt::format("an update of round {}: {}", round, answers[i].reason));
-    // The opening of their sum says so too, and comes soon.
-    if (sum_ && answers[i].kind == Verdict::ACCEPTED && connection.ready) {
+    // Whether there will be a sum of them is not known yet.
+    if (answers[i].kind == Verdict::ACCEPTED && is_undecided(round)) {
       undecided_.push_back({arrival.connection, std::move(arrivals[i].offer)});
       continue;
     }

@@ -62,12 +62,18 @@ void Coordinator::take_next_keys(const Connection& connection, const std::string
   if (owing_.erase(*connection.number) > 0 && owing_.empty()) wake_.notify_all();
 }
 
-// Their clients forget them, and take part in the round again.
-void Coordinator::discard_undecided(const std::string& reason) {
+// Whether it is still open if an update that was accepted will be in a sum.
+bool Coordinator::is_undecided(uint32_t round) const {
+  return options_.privacy.secure_aggregation && int64_t{round} > std::max(decided_, store_.finished_round());
+}
+
+// The verdict on updates that waited for it. To clients that are sent the opening this is one.
+void Coordinator::decide(int kind, const std::string& reason) {
   for (const Undecided& update : std::exchange(undecided_, {})) {
     for (auto& [peer, connection] : connections_) {
-      if (connection.id == update.connection && !connection.ending)
-        verdict(*peer, *update.offer, Verdict::DISCARDED, reason);
+      if (connection.id != update.connection || connection.ending) continue;
+      if (kind == Verdict::ACCEPTED && connection.ready) continue;
+      verdict(*peer, *update.offer, kind, reason);
     }
   }
 }
@@ -78,7 +84,10 @@ void Coordinator::secure(const Connection& connection, const Secure& message) {
   const std::string& content = message.content();
   const std::span bytes(reinterpret_cast<const uint8_t*>(content.data()), content.size());
   bool counts = false;
-  if (message.phase() == Secure::KEYS) counts = sum_->server.add_keys(*connection.number, bytes);
+  if (message.phase() == Secure::KEYS) {
+    next_keys_.erase(*connection.number);  // these are the ones, if they were still to come when it began
+    counts = sum_->server.add_keys(*connection.number, bytes);
+  }
   if (message.phase() == Secure::SHARES) counts = sum_->server.add_shares(*connection.number, bytes);
   if (message.phase() == Secure::OPENING) counts = sum_->server.add_opened(*connection.number, bytes);
   if (!counts) return;
@@ -157,13 +166,13 @@ Opening Coordinator::open_sum(uint32_t round, const std::vector<uint32_t>& answe
   SecureServer& server = sum_->server;
   if (server.phase() != Phase::kOpening) {
     if (!server.end_updates(answered)) {
-      discard_undecided("the round is begun again");
       return give_up(fmt::format("{} clients sent their update, too few", answered.size()), false);
     }
     store_.add_sum_phase(round, server.save());
   }
+  decided_ = round;
   hand_sums();
-  undecided_.clear();
+  decide(Verdict::ACCEPTED, "");
   for (const auto& [number, peer] : by_number_) {
     if (server.has_member(number) && connections_.at(peer).ready) owing_.insert(number);
   }

@@ -228,6 +228,14 @@ void SecureClient::mask(ModularVector* update) const {
   }
 }
 
+void SecureClient::sends(std::string_view sha256) {
+  if (!session_.update.empty() &&
+      !std::equal(session_.update.begin(), session_.update.end(), sha256.begin(), sha256.end()))
+    throw input_error(
+        "this client has sent another update for the same sum, before its samples or its program changed: refused");
+  session_.update.assign(sha256.begin(), sha256.end());
+}
+
 Bytes SecureClient::open(std::span<const uint8_t> survivors) {
   if (!can_mask()) throw input_error("survivors: found before the shares: refused");
   check_repeated(session_.survivors, survivors, "list of survivors");

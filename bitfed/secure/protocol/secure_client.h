@@ -20,6 +20,7 @@ struct ClientSession {
   Bytes key_list = {};  // its digest as it was sent, then the list without what has been checked
   Bytes peer_shares = {};
   Bytes survivors = {};
+  Bytes update = {};    // the digest of the masked update that leaves the client
   Secret channel = {};  // the key of the channel that shares are sealed with
 };
 
@@ -54,6 +55,9 @@ class SecureClient {
   void take_shares(std::span<const uint8_t> peer_shares);
   bool can_mask() const { return !session_.peer_shares.empty(); }
   void mask(ModularVector* update) const;
+  // Before a masked update leaves the client: no other one may, since the masks and the noise of both are the
+  // same, and what the client has learned in between would be their difference.
+  void sends(std::string_view sha256);
   Bytes open(std::span<const uint8_t> survivors);
 
   // What the noise of the masked update is drawn from: the same after a restart, so that no two updates of
