@@ -61,7 +61,7 @@ await() { # FILE TEXT
   local tries=0
   until grep -q "$2" "$1" 2>/dev/null; do
     tries=$((tries + 1))
-    [ $tries -lt 600 ] || fail "lost: no '$2': $(cat lost.err)"
+    [ $tries -lt 2400 ] || fail "lost: no '$2': $(cat lost.err)"
     sleep 0.05
   done
 }
