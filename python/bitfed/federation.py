@@ -66,8 +66,10 @@ class Result:
         return [event for event in events if kind in (None, event["event"])]
 
     def _frame(self, kind: str | None) -> DataFrame:
-        import pandas
-
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("pandas is not installed: Result.records() gives dictionaries") from None
         return pandas.DataFrame(self.records(kind))
 
     @property

@@ -1,6 +1,7 @@
 """Tables: data frames and Parquet files, read by the rules of the program's CSV reader."""
 
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ def _csv(source: Any, name: str) -> bytes:
     try:
         table = parquet.read_table(source) if is_parquet(source) else source
         table = table.to_arrow() if hasattr(table, "to_arrow") else table  # polars
+        # The index of a data frame, which pandas stores beside its columns, is no column.
+        table = table.drop_columns([name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)])
         for index, column in enumerate(table.schema):
             if pyarrow.types.is_boolean(column.type):
                 table = table.set_column(index, column.name, table.column(index).cast(pyarrow.uint8()))
@@ -68,7 +71,9 @@ def by_name(X: Any, columns: list[str]) -> Any:
     unnamed = columns == [f"column {i + 1}" for i in range(len(columns))]
     if unnamed or not hasattr(X, "columns"):
         return X
-    missing = [name for name in columns if name not in X.columns]
+    found = {str(name): name for name in getattr(X, "column_names", X.columns)}  # pandas takes numbers as names, too
+    missing = [name for name in columns if name not in found]
     if missing:
         raise ValueError(f"X: found no column '{missing[0]}', expected {len(columns)}: {', '.join(columns)}")
-    return X[columns]
+    chosen = [found[name] for name in columns]
+    return X.select(chosen) if hasattr(X, "column_names") else X[chosen]

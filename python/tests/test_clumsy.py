@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -197,6 +198,14 @@ def test_reports_of_what_is_no_run(tmp_path):
             bitfed.report(run)
     with pytest.raises(NotImplementedError, match="Half: found no function start"):
         bitfed.run(data, (X, Y), method=type("Half", (bitfed.Method,), {}), progress=False)
+
+
+def test_tables_of_a_run_without_pandas(monkeypatch):
+    result = bitfed.run(RECIPE, (X, Y), progress=False)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pandas is not installed: Result.records"):
+        result.rounds
+    assert [record["round"] for record in result.records("round-finished")] == [1]
 
 
 def test_models_are_asked_for_numbers():

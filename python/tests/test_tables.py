@@ -66,6 +66,27 @@ def test_a_parquet_file_federates_from_one_recipe(frame, expected, tmp_path):
         assert result.model_sha256 == expected["model_sha256"]
 
 
+def test_the_index_of_a_data_frame_is_no_column(frame, expected, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    indexed = frame.set_index(np.arange(240)[::-1])
+    indexed.to_parquet(tmp_path / "indexed.parquet")
+    for table in (indexed, tmp_path / "indexed.parquet", pyarrow.Table.from_pandas(indexed)):
+        assert bitfed.run(RECIPE, table, progress=False).model_sha256 == expected["model_sha256"]
+    # Saved as a column it is refused, not learned from.
+    with pytest.raises(bitfed.InputError, match="column 'index' counts the rows"):
+        bitfed.run(RECIPE, frame.reset_index(), progress=False)
+
+
+def test_columns_named_by_numbers_and_of_arrow(frame):
+    pyarrow = pytest.importorskip("pyarrow")
+    frame = frame.dropna().rename(columns={"height": 0, "weight": 1})
+    model = bitfed.run(RECIPE, frame, progress=False).model
+    expected = model.predict(frame[[0, 1, "well", "steps"]].to_numpy(np.float32))
+    assert (model.predict(frame[[*reversed(frame.columns)]]) == expected).all()
+    table = pyarrow.Table.from_pandas(frame[["steps", "well", 1, 0]].astype(float).rename(columns=str))
+    assert (model.predict(table) == expected).all()
+
+
 def test_a_run_on_parquet_is_resumed(frame, expected, tmp_path):
     pytest.importorskip("pyarrow")
     frame.to_parquet(tmp_path / "frame.parquet")

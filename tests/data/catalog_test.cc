@@ -67,6 +67,9 @@ TEST(Catalog, SearchPath) {
 TEST(Catalog, UnknownNamesSuggestTheNearest) {
   EXPECT_EQ(input_error_of([] { load_dataset("mnis", ""); }),
             "unknown data set 'mnis' (did you mean 'mnist'?)");
+  for (const std::string file : {"missing.csv", "./missing"})
+    EXPECT_EQ(input_error_of([&] { find_entry(file); }),
+              file + ": no such file, and no data set has this name");
 }
 
 TEST(Catalog, MissingDataSaysWhereAndHow) {

@@ -85,6 +85,7 @@ TEST(Csv, AnIndexIsNotLearnedFrom) {
       "dir/t.csv: column 'column 1' counts the rows, as a data frame's index does; leave it out (ignore), or "
       "name it");
   EXPECT_THAT(error("Unnamed: 0,a,label\n" + rows), HasSubstr("column 'Unnamed: 0' counts the rows"));
+  EXPECT_THAT(error("index,a,label\n" + rows), HasSubstr("column 'index' counts the rows"));
   EXPECT_THAT(parse(",a,label\n" + rows, {.label = "label", .person = "", .ignore = {"column 1"}}).columns,
               ElementsAre("a"));
   EXPECT_THAT(parse("time,a,label\n" + rows).columns, ElementsAre("time", "a"));

@@ -143,6 +143,8 @@ const DatasetEntry& find_entry(const std::string& name) {
     if (entry.name == name) return entry;
     known.push_back(entry.name);
   }
+  if (fs::path(name).has_extension() || name.find('/') != std::string::npos)
+    throw input_error("{}: no such file, and no data set has this name", name);
   throw input_error("unknown data set '{}'{}", name, suggestion(name, known));
 }
 

@@ -101,7 +101,7 @@ struct Layout {
   std::vector<size_t> numeric;
   std::vector<size_t> used;        // all of the above, in the order of the file
   std::vector<std::string> names;  // as in the header; "column 3" for one without a name
-  std::vector<size_t> nameless;    // places in `numeric`; pandas calls them "Unnamed: 0"
+  std::vector<size_t> nameless;    // places in `numeric`; pandas says "Unnamed: 0", "index"
 };
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -192,7 +192,7 @@ Layout make_layout(const std::vector<std::string>& header, std::string_view name
     const bool listed = options.only.empty() || contains(options.only, layout.names[i]);
     const bool is_number = i != layout.label && !ignored && !of_person && listed;
     if (is_number && options.only.empty()) {
-      if (header[i].empty() || header[i].starts_with("Unnamed: "))
+      if (header[i].empty() || header[i] == "index" || header[i].starts_with("Unnamed: "))
         layout.nameless.push_back(layout.numeric.size());
       layout.numeric.push_back(i);
     }

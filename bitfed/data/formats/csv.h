@@ -19,9 +19,9 @@ struct CsvOptions {
 // A table from CSV text with a header. All columns except those named in the options (or exactly those of
 // `only`) must be numeric. Rows in which a used cell (a number, the label, the person) is empty or one of
 // null, NULL, NA, N/A, NaN, nan, None and ? are dropped and counted in `dropped_rows`; any other cell that is
-// not a number is an error. So are a label column of real values, a person that is the label, and a column
-// without a name that counts the rows. Classes and people are sorted as strings, or by value where all are
-// integers. `name` is for error messages, which also name the line and the column.
+// not a number is an error. So are a label column of real values, a person that is the label, and a data
+// frame's index. Classes and people are sorted as strings, or by value where all are integers. `name` is for
+// error messages, which also name the line and the column.
 Dataset parse_csv(std::string_view text, std::string_view name, const CsvOptions& options);
 // Whether the header of the file has all of these columns, "a,b"; true for none.
 bool has_columns(const std::filesystem::path& path, const std::string& columns);

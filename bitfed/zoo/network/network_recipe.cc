@@ -68,8 +68,10 @@ NetworkSpec read_network(const Config& recipe, const Dataset& prototype, bool bi
   }
   read_deployment(model, &spec);
   if (prototype.is_table()) {
-    throw input_error("{}: '{}' is a table, and {} needs images", model.where("name"), prototype.name,
-                      spec.name);
+    throw input_error(
+        "{}: '{}' is a table, and {} needs images; for tables there are the methods fedavg, fed-bin-mlp and those "
+        "of Tsetlin machines",
+        model.where("name"), prototype.name, spec.name);
   }
   const uint32_t min_side = entry.min_side;
   if (prototype.height < min_side || prototype.width < min_side) {
