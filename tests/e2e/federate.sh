@@ -40,9 +40,11 @@ join() {
   started+=("$client_pid")
 }
 
-# finish PID WHAT: waits for a process that must end well.
+# finish PID WHAT: waits for a process that must end well. Its number may be another's from then on.
 finish() {
-  local status=0
+  local status=0 pid left=()
   wait "$1" || status=$?
+  for pid in "${started[@]}"; do [ "$pid" = "$1" ] || left+=("$pid"); done
+  started=("${left[@]}")
   [ $status = 0 ] || fail "$2: status $status: $(tail -n 5 "$2.err")"
 }
