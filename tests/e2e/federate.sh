@@ -2,9 +2,13 @@
 "$program" serve --help >/dev/null 2>&1 || { echo "skipped: built without BITFED_RPC"; exit 77; }
 
 started=()
+started_in=$(pwd -P)
+# The number of one that has ended may be another's by now, which works elsewhere.
 end_all() {
   local pid
-  for pid in "${started[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+  for pid in "${started[@]}"; do
+    [[ "$(readlink "/proc/$pid/cwd")" != "$started_in"* ]] || kill -KILL "$pid" 2>/dev/null || true
+  done
 }
 trap end_all EXIT
 

@@ -118,40 +118,48 @@ void edited_shares(std::span<const uint8_t> edits) {
   must(accepts([&] { round.clients[0].take_shares(shares); }) == (shares == honest));
 }
 
-// The masks of a sum in which the first client's message is edited: the shares that it sends its peers, or
-// those that it opens.
-std::optional<ModularVector> masks_with(std::span<const uint8_t> edits, bool opening,
-                                        const std::vector<uint32_t>& survivors) {
+const std::vector<uint32_t> kOneLost = {1, 2, 3};
+
+// A sum to be opened, before the first client's answer. Its shares for the others are edited.
+Round before_answer(std::span<const uint8_t> edits, const std::vector<uint32_t>& survivors) {
   Round round = after_keys();
+  for (size_t i = 0; i < 4; ++i) {
+    const Bytes shares = round.clients[i].shares_for(round.server.message_for(kNumbers[i]));
+    round.server.add_shares(kNumbers[i], i == 0 ? edited(shares, edits) : shares);
+  }
+  must(round.server.end_shares());
+  for (size_t i = 0; i < 4; ++i) round.clients[i].take_shares(round.server.message_for(kNumbers[i]));
+  must(round.server.end_updates(survivors));
+  for (size_t i = 1; i < survivors.size(); ++i)
+    round.server.add_opened(survivors[i], round.clients[i].open(round.server.message_for(survivors[i])));
+  return round;
+}
+
+// The masks of the sum, whose first client's answer is edited. None: a client or the server refuses.
+std::optional<ModularVector> masks_of(const Round& before, std::span<const uint8_t> edits) {
   std::optional<ModularVector> masks;
-  const auto sent_by = [&](size_t i, const Bytes& message, bool here) {
-    return here && i == 0 ? edited(message, edits) : message;
-  };
   accepts([&] {
-    for (size_t i = 0; i < 4; ++i) {
-      const Bytes shares = round.clients[i].shares_for(round.server.message_for(kNumbers[i]));
-      round.server.add_shares(kNumbers[i], sent_by(i, shares, !opening));
-    }
-    must(round.server.end_shares());
-    for (size_t i = 0; i < 4; ++i) round.clients[i].take_shares(round.server.message_for(kNumbers[i]));
-    must(round.server.end_updates(survivors));
-    for (size_t i = 0; i < survivors.size(); ++i) {
-      const Bytes opened = round.clients[i].open(round.server.message_for(survivors[i]));
-      round.server.add_opened(survivors[i], sent_by(i, opened, opening));
-    }
-    masks = round.server.masks({{3, 20}});
+    SecureServer server = before.server;
+    SecureClient client = before.clients[0];
+    server.add_opened(1, edited(client.open(server.message_for(1)), edits));
+    masks = server.masks({{3, 20}});
   });
   return masks;
 }
 
 // The sum is opened with the right masks, or not at all.
 void edited_answers(std::span<const uint8_t> edits, bool opening, bool lost) {
-  static const std::vector<uint32_t> kLost = {1, 2, 3};
-  static const std::optional<ModularVector> kOfAll = masks_with({}, false, kNumbers);
-  static const std::optional<ModularVector> kOfThree = masks_with({}, false, kLost);
-  must(kOfAll && kOfThree);
-  const auto found = masks_with(edits, opening, lost ? kLost : kNumbers);
-  must(!found || *found == *(lost ? kOfThree : kOfAll));
+  static const Round kRounds[] = {before_answer({}, kNumbers), before_answer({}, kOneLost)};
+  static const std::optional<ModularVector> kMasks[] = {masks_of(kRounds[0], {}), masks_of(kRounds[1], {})};
+  const std::optional<ModularVector>& right = kMasks[lost ? 1 : 0];
+  must(right.has_value());
+  std::optional<ModularVector> found;
+  if (opening) {
+    found = masks_of(kRounds[lost ? 1 : 0], edits);
+  } else {
+    accepts([&] { found = masks_of(before_answer(edits, lost ? kOneLost : kNumbers), {}); });
+  }
+  must(!found || *found == *right);
 }
 
 }  // namespace
