@@ -16,7 +16,9 @@ PICTURE = ROOT / "docs/images/many-clients.svg"
 FIELDS = ("dataset", "partition", "clients", "epochs", "method", "accuracy", "validation_accuracy", "model_bytes")
 PARTITIONS = {"iid": "IID", "dir0.1": "Dir(0.1)", "dir1": "Dir(1)", "s3": "3 labels"}
 DATASETS = {"mnist": ("MNIST", (60, 100)), "fashion-mnist": ("Fashion-MNIST", (50, 90))}
-METHODS = {"fedtm-bank": "#0072b2", "two-exchanges": "#cc79a7", "fedtmos": "#d55e00", "fedtmos-ensemble": "#666666", "fedtm-largest": "#009e73"}
+METHODS = {"fedtm-bank": "#0072b2", "two-exchanges": "#cc79a7", "fedtmos": "#d55e00", "fedtmos-ensemble": "#666666",
+           "fedtm-largest": "#009e73"}
+NAMES = {"fedtmos": "FedTMOS", "two-exchanges": "fedtm-bank, two"}
 EPOCHS = 5
 WIDTH, HEIGHT, LEFT, TOP, GAP_X, GAP_Y = 210, 200, 60, 50, 60, 80
 
@@ -80,7 +82,7 @@ def draw():
     for number, (method, colour) in enumerate(METHODS.items()):
         x = width / 2 - 415 + 170 * number
         parts += [f'<circle cx="{x}" cy="{height - 18}" r="5" fill="{colour}"/>',
-                  text(x + 12, height - 14, {"fedtmos": "FedTMOS", "two-exchanges": "fedtm-bank, two"}.get(method, method), "start")]
+                  text(x + 12, height - 14, NAMES.get(method, method), "start")]
     PICTURE.write_text(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
                        'font-family="sans-serif"><title>Accuracy over the number of clients</title>'
                        f'<rect width="{width}" height="{height}" fill="#fff"/>\n' + "\n".join(parts) + "\n</svg>\n")
