@@ -61,8 +61,9 @@ std::vector<const Kernels*> supported_kernels() {
     tables.push_back(&isa::avx2_kernels());
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512vnni") &&
-      __builtin_cpu_supports("bmi2")) {
+      __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
+    tables.push_back(&isa::vnni_kernels());
+  if (tables.back()->instruction_set == InstructionSet::kVnni && __builtin_cpu_supports("avx512vpopcntdq")) {
     tables.push_back(&isa::avx512_kernels());
     if (__builtin_cpu_supports("avx512vbmi") && may_use_tiles()) tables.push_back(&isa::amx_kernels());
   }

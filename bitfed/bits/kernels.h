@@ -31,8 +31,9 @@ struct ClauseSpan {
   size_t mask_stride;     // 0: one mask for all clauses
 };
 
-// kAmx is AVX-512 with products in tiles for neural networks.
-enum class InstructionSet : uint8_t { kScalar, kAvx2, kAvx512, kAmx, kNeon };
+// kAvx512 counts bits in registers. kVnni is for processors that cannot: AVX2 here, AVX-512 for real numbers.
+// kAmx is kAvx512 with products in tiles for neural networks.
+enum class InstructionSet : uint8_t { kScalar, kAvx2, kVnni, kAvx512, kAmx, kNeon };
 
 // The bit-level kernels, one table per instruction set. Every unit gives the same bits as the plain loops in
 // isa/scalar.cc. Pointers to blocks (512 bits) are aligned to 64 bytes. Kernels have no state: any number of
@@ -86,7 +87,7 @@ struct Kernels {
 };
 
 // The table in use: the best that this CPU supports, or the one named by the environment variable BITFED_ISA
-// (scalar, avx2, avx512, amx, neon). An unknown or unsupported name is an input_error at first use.
+// (scalar, avx2, vnni, avx512, amx, neon). An unknown or unsupported name is an input_error at first use.
 const Kernels& kernels();
 
 // All tables that this CPU can run, scalar first, the best last.

@@ -5,7 +5,7 @@ set -euo pipefail
 source "$2/tests/e2e/tiny.sh"
 
 sets=(scalar)
-[ "$(uname -m)" = x86_64 ] && sets+=(avx2 avx512 amx)
+[ "$(uname -m)" = x86_64 ] && sets+=(avx2 vnni avx512 amx)
 [ "$(uname -m)" = aarch64 ] && sets+=(neon)
 
 sed 's/name = "fedbnn"/name = "scaffold"/' network.toml >scaffold.toml

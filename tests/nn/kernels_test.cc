@@ -614,9 +614,10 @@ TEST(NeuralKernelsTest, TablesFollowTheOneInUse) {
   const std::string before = kernels().name;
   for (const Kernels* table : supported_kernels()) {
     force_kernels(table->name);
-    const std::string expected = table->instruction_set == InstructionSet::kAmx ? "avx512" : table->name;
-    EXPECT_EQ(neural_kernels().name, expected);
-    EXPECT_EQ(binary_kernels().name, expected);
+    const bool is_vnni = table->instruction_set == InstructionSet::kVnni;
+    const bool is_amx = table->instruction_set == InstructionSet::kAmx;
+    EXPECT_EQ(neural_kernels().name, std::string(is_vnni || is_amx ? "avx512" : table->name));
+    EXPECT_EQ(binary_kernels().name, std::string(is_vnni ? "avx2" : is_amx ? "avx512" : table->name));
     EXPECT_EQ(tile_kernels() != nullptr, table->instruction_set == InstructionSet::kAmx);
   }
   force_kernels(before);

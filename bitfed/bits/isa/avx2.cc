@@ -271,14 +271,31 @@ bool step_automata(uint8_t* states, const uint64_t* up, const uint64_t* down, si
   return changed != 0;
 }
 
-constexpr Kernels kTable = {
-    InstructionSet::kAvx2, "avx2",     count_bits, differing_bits, squared_distance, select_bit,
-    match_clauses<Block>,  sum_chosen, add_chosen, split_window,   bernoulli,        bernoulli16,
-    step_automata};
+constexpr Kernels table(InstructionSet set, const char* name) {
+  return {set,
+          name,
+          count_bits,
+          differing_bits,
+          squared_distance,
+          select_bit,
+          match_clauses<Block>,
+          sum_chosen,
+          add_chosen,
+          split_window,
+          bernoulli,
+          bernoulli16,
+          step_automata};
+}
 
 }  // namespace
 
 const Kernels& avx2_kernels() {
+  static constexpr Kernels kTable = table(InstructionSet::kAvx2, "avx2");
+  return kTable;
+}
+
+const Kernels& vnni_kernels() {
+  static constexpr Kernels kTable = table(InstructionSet::kVnni, "vnni");
   return kTable;
 }
 

@@ -7,6 +7,7 @@ namespace bitfed::isa {
 
 const Kernels& scalar_kernels();
 const Kernels& avx2_kernels();
+const Kernels& vnni_kernels();  // the table of avx2; neural networks have AVX-512 for real numbers
 const Kernels& avx512_kernels();
 const Kernels& amx_kernels();  // the table of avx512; neural networks add tile products
 const Kernels& neon_kernels();

@@ -15,6 +15,7 @@ const BinaryKernels& table_for(InstructionSet instruction_set) {
     case InstructionSet::kAmx:
     case InstructionSet::kAvx512:
       return isa::avx512_binary_kernels();
+    case InstructionSet::kVnni:
     case InstructionSet::kAvx2:
       return isa::avx2_binary_kernels();
 #elif defined(__aarch64__)

@@ -14,6 +14,7 @@ const NeuralKernels& table_for(InstructionSet instruction_set) {
 #if defined(__x86_64__)
     case InstructionSet::kAmx:
     case InstructionSet::kAvx512:
+    case InstructionSet::kVnni:
       return isa::avx512_neural_kernels();
     case InstructionSet::kAvx2:
       return isa::avx2_neural_kernels();
