@@ -91,15 +91,14 @@ Bytes edited(Bytes message, std::span<const uint8_t> edits) {
   return message;
 }
 
-// The keys of other clients may be anybody's here, where nobody signs; the client's own, and whose there are,
-// may not.
+// The others, and their keys, may be anybody here, where nobody signs; the client and its own keys may not.
 void edited_keys(std::span<const uint8_t> edits) {
   const Bytes honest = after_keys().server.message_for(1);
   const Bytes list = edited(honest, edits);
   SecureClient client = after_keys().clients[0];
   if (!accepts([&] { client.shares_for(list); })) return must(client.session().key_list.empty());
   const KeyList read = read_key_list(list);
-  must(read.members == kNumbers && read.keys.size() == kNumbers.size());
+  must(read.members.size() == kNumbers.size() && read.keys.size() == kNumbers.size());
   must(read.keys.at(1).channel == read_keys(client.keys()).channel);
   must(read.keys.at(1).secret == read_keys(client.keys()).secret);
   must(accepts([&] { client.shares_for(list); }) &&
