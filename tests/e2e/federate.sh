@@ -2,9 +2,14 @@
 "$program" serve --help >/dev/null 2>&1 || { echo "skipped: built without BITFED_RPC"; exit 77; }
 
 started=()
+# A number may have gone to a process of somebody else's since.
 end_all() {
   local pid
-  for pid in "${started[@]}"; do kill -KILL "$pid" 2>/dev/null || true; done
+  for pid in "${started[@]}"; do
+    if tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -qF -e "$program" -e "$0"; then
+      kill -KILL "$pid" 2>/dev/null || true
+    fi
+  done 2>/dev/null
 }
 trap end_all EXIT
 
