@@ -10,7 +10,6 @@
 #include <fstream>
 #include <utility>
 
-#include "bitfed/base/direct_io.h"
 #include "bitfed/base/error.h"
 
 namespace bitfed {
@@ -21,8 +20,7 @@ namespace fs = std::filesystem;
 // Unfinished files are called NAME.partPID.
 constexpr std::string_view kPart = ".part";
 
-constexpr size_t kPartsPerCall = 1024;    // what Linux allows
-constexpr size_t kDirectBytes = 1 << 20;  // per call, and of the buffer: it stays in the processor's cache
+constexpr size_t kPartsPerCall = 1024;  // what Linux allows
 
 // Closes the descriptor and removes the file unless it was renamed to its final name.
 class PartialFile {
@@ -64,26 +62,6 @@ class PartialFile {
     }
   }
 
-  // Whole buffers past the page cache, the rest through it.
-  void write_directly(const ByteParts& parts) {
-    if (!set_direct(descriptor_, true)) return write(parts);
-    BlockBuffer buffer(kDirectBytes);
-    size_t filled = 0;
-    for (std::span<const uint8_t> part : parts) {
-      while (!part.empty()) {
-        const size_t count = std::min(part.size(), buffer.size() - filled);
-        std::memcpy(buffer.data() + filled, part.data(), count);
-        part = part.subspan(count);
-        filled += count;
-        if (filled < buffer.size()) continue;
-        write_buffer({buffer.data(), filled});
-        filled = 0;
-      }
-    }
-    set_direct(descriptor_, false);
-    write({{buffer.data(), filled}});
-  }
-
   void finish() {
     if (fsync(descriptor_) != 0) fail();
     const int descriptor = std::exchange(descriptor_, -1);
@@ -100,17 +78,6 @@ class PartialFile {
   }
 
  private:
-  // What a call leaves no longer ends at a block, and a file system may refuse this size: the rest goes
-  // through the page cache.
-  void write_buffer(std::span<const uint8_t> bytes) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno != EINVAL && errno != EINTR) fail();
-    const auto done = static_cast<size_t>(std::max<ssize_t>(0, written));
-    if (done == bytes.size()) return;
-    set_direct(descriptor_, false);
-    write({bytes.subspan(done)});
-  }
-
   [[noreturn]] void fail() const {
     throw failure("{}: cannot be written: {}", final_name_.string(), std::strerror(errno));
   }
@@ -166,12 +133,6 @@ std::string read_text_file(const fs::path& path) {
 void write_file_atomically(const fs::path& path, const ByteParts& parts) {
   PartialFile file(path);
   file.write(parts);
-  file.finish();
-}
-
-void write_file_directly(const fs::path& path, const ByteParts& parts) {
-  PartialFile file(path);
-  file.write_directly(parts);
   file.finish();
 }
 

@@ -1,5 +1,8 @@
 #include "bitfed/federated/client_states.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cassert>
 #include <charconv>
@@ -7,11 +10,8 @@
 #include <numeric>
 #include <utility>
 
-#include "bitfed/base/direct_io.h"
 #include "bitfed/base/error.h"
-#include "bitfed/base/stopwatch.h"
 #include "bitfed/model/state.h"
-#include "bitfed/model/state_parts.h"
 
 namespace bitfed {
 namespace {
@@ -49,18 +49,23 @@ uint64_t begin_of_states(const State& file, uint64_t file_size) {
   return file_size - behind;
 }
 
+// Without a stream's buffer: it is done for every client of a round.
+Bytes read_part(const fs::path& file, uint64_t offset, uint64_t size) {
+  Bytes bytes(size);
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  uint64_t done = 0;
+  while (descriptor >= 0 && done < size) {
+    const ssize_t count =
+        ::pread(descriptor, bytes.data() + done, size - done, static_cast<off_t>(offset + done));
+    if (count <= 0) break;
+    done += static_cast<uint64_t>(count);
+  }
+  if (descriptor >= 0) ::close(descriptor);
+  if (done < size) throw failure("{}: what a client kept cannot be read from it any more", file.string());
+  return bytes;
+}
+
 }  // namespace
-
-// Not slow before enough was read. Once slow, always: what then lies in the page cache says nothing of the
-// disk.
-bool ClientStates::Disk::is_slow() const {
-  return reads_ >= kEnough && seconds_ > kSlowSeconds * reads_;
-}
-
-void ClientStates::Disk::note(double seconds) {
-  seconds_ = seconds_ + seconds;
-  reads_ = reads_ + 1;
-}
 
 fs::path ClientStates::file(uint32_t round) const {
   return folder_ / fmt::format("{}{:05}{}", kPrefix, round, kSuffix);
@@ -97,19 +102,7 @@ void ClientStates::move_to(uint32_t client, const Place& place) {
   ++files_[place.round];
 }
 
-Bytes ClientStates::read(const Place& place) const {
-  Bytes bytes(place.size);
-  const fs::path path = file(place.round);
-  const Stopwatch clock;
-  const bool is_slow = disk_.is_slow();
-  if (!(is_slow ? read_cached(path, place.offset, bytes) : read_directly(path, place.offset, bytes)))
-    throw failure("{}: what a client kept cannot be read from it any more", path.string());
-  if (!is_slow) disk_.note(clock.seconds());
-  return bytes;
-}
-
 Bytes ClientStates::of(uint32_t client) const {
-  Bytes read_before = ahead_.take(client);
   Place place;
   {
     const std::lock_guard lock(mutex_);
@@ -118,53 +111,14 @@ Bytes ClientStates::of(uint32_t client) const {
     }
     place = saved_[client];
   }
-  if (place.size == 0) return {};
-  return read_before.empty() ? read(place) : read_before;
-}
-
-// With the lock.
-bool ClientStates::is_in_memory(uint32_t client) const {
-  return unsaved_.contains(client) || being_saved_.contains(client);
-}
-
-// An error is left to the one who asks for the state.
-Bytes ClientStates::read_for_later(uint32_t client) const {
-  Place place;
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_in_memory(client)) return {};
-    place = saved_[client];
-  }
-  try {
-    return read(place);
-  } catch (const Error&) {
-    return {};
-  }
-}
-
-void ClientStates::read_ahead(const std::vector<uint32_t>& clients) {
-  std::vector<uint32_t> on_disk;
-  {
-    const std::lock_guard lock(mutex_);
-    std::copy_if(clients.begin(), clients.end(), std::back_inserter(on_disk),
-                 [&](uint32_t client) { return saved_[client].size > 0 && !is_in_memory(client); });
-  }
-  ahead_.want(std::move(on_disk));
+  return place.size == 0 ? Bytes() : read_part(file(place.round), place.offset, place.size);
 }
 
 void ClientStates::put(uint32_t client, Bytes state) {
-  ahead_.take(client);  // what was read before it
   const std::lock_guard lock(mutex_);
-  Bytes& unsaved = unsaved_[client];
-  unsaved_bytes_ += state.size() - unsaved.size();
-  unsaved = std::move(state);
+  unsaved_[client] = std::move(state);
   ++versions_[client];
   judged_.erase(client);
-}
-
-bool ClientStates::should_save() const {
-  const std::lock_guard lock(mutex_);
-  return unsaved_bytes_ >= kUnsavedBytes;
 }
 
 void ClientStates::put(uint32_t client, Bytes state, const Judged& judged) {
@@ -193,7 +147,6 @@ std::vector<uint32_t> ClientStates::save(uint32_t round) {
   });
   const std::lock_guard lock(mutex_);
   being_saved_ = std::exchange(unsaved_, {});
-  unsaved_bytes_ = 0;
   being_saved_round_ = round;
   for (const auto& [client, kept] : being_saved_) move_to(client, {round, 0, kept.size()});
   return needed_rounds();
@@ -215,11 +168,7 @@ void ClientStates::write_saved() {
   state.add("clients", {clients.size()}, clients);
   state.add("sizes", {sizes.size()}, sizes);
   const fs::path path = file(being_saved_round_);
-  if (disk_.is_slow()) {
-    write_state(path, state, kStates, parts);
-  } else {
-    write_state_directly(path, state, kStates, parts);
-  }
+  write_state(path, state, kStates, parts);
   uint64_t offset = fs::file_size(path) - std::reduce(sizes.begin(), sizes.end());
   std::map<uint32_t, Bytes> written;  // freed without the lock
   const std::lock_guard lock(mutex_);

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -9,7 +8,6 @@
 #include <vector>
 
 #include "bitfed/base/byte_io.h"
-#include "bitfed/federated/read_ahead.h"
 
 namespace bitfed {
 
@@ -20,18 +18,12 @@ namespace bitfed {
 class ClientStates {
  public:
   ClientStates(std::filesystem::path folder, size_t clients)
-      : folder_(std::move(folder)),
-        saved_(clients),
-        versions_(clients),
-        ahead_([this](uint32_t client) { return read_for_later(client); }, kAheadBytes) {}
+      : folder_(std::move(folder)), saved_(clients), versions_(clients) {}
 
   size_t size() const { return saved_.size(); }
   // Empty: nothing kept. A saved state that can no longer be read is a failure. Threads may read and put at
   // the same time.
   Bytes of(uint32_t client) const;
-  // The clients of a round, in about the order in which of() will be asked for them: what lies on disk is
-  // read while others train.
-  void read_ahead(const std::vector<uint32_t>& clients);
   void put(uint32_t client, Bytes state);
 
   // The accuracy of the personal model in a client's state, where another process has evaluated it already.
@@ -54,9 +46,6 @@ class ClientStates {
   // returned is gone: without it clients would start from what they kept earlier, or from nothing.
   void restore(uint32_t round, const std::vector<uint32_t>& needed);
 
-  // Whether the states that are not saved yet should not wait for more.
-  bool should_save() const;
-
   size_t in_memory() const { return unsaved_.size() + being_saved_.size(); }  // states; for tests
 
  private:
@@ -66,27 +55,6 @@ class ClientStates {
     uint64_t size = 0;
   };
 
-  static constexpr size_t kUnsavedBytes = size_t{64} << 20;
-  static constexpr size_t kAheadBytes = size_t{8} << 20;
-
-  // How long it takes to read a state past the page cache. Where that is long, as it may be over a network,
-  // what clients keep goes through the page cache instead.
-  class Disk {
-   public:
-    bool is_slow() const;
-    void note(double seconds);  // of a read
-
-   private:
-    static constexpr uint32_t kEnough = 64;
-    static constexpr double kSlowSeconds = 3e-4;
-
-    std::atomic<uint32_t> reads_ = 0;
-    std::atomic<double> seconds_ = 0;  // a little is lost where threads add at the same time
-  };
-
-  Bytes read_for_later(uint32_t client) const;
-  Bytes read(const Place& place) const;
-  bool is_in_memory(uint32_t client) const;
   std::filesystem::path file(uint32_t round) const;
   std::vector<uint32_t> saved_rounds() const;
   std::vector<uint32_t> needed_rounds() const;
@@ -97,13 +65,10 @@ class ClientStates {
   std::vector<uint32_t> versions_;     // per client
   std::map<uint32_t, size_t> files_;   // by round, the number of clients whose last saved state it holds
   std::map<uint32_t, Bytes> unsaved_;  // by client
-  size_t unsaved_bytes_ = 0;
   std::map<uint32_t, Bytes> being_saved_;
   uint32_t being_saved_round_ = 0;
   std::map<uint32_t, Judged> judged_;  // by client
   mutable std::mutex mutex_;           // of saved_, unsaved_, being_saved_, versions_ and judged_
-  mutable Disk disk_;
-  mutable ReadAhead ahead_;  // last: its thread ends first
 };
 
 }  // namespace bitfed

@@ -219,8 +219,7 @@ void Federation::run_round(uint32_t round) {
   const bool is_secret = is_private && options_.draws_secretly;
   Ending ending{.event = std::move(event),
                 .evaluates = is_evaluated(round),
-                .saves = is_secret || is_last(round) || transport_.should_save() ||
-                         since_save_.seconds() >= options_.checkpoint_seconds};
+                .saves = is_secret || is_last(round) || since_save_.seconds() >= options_.checkpoint_seconds};
   if (ending.saves) since_save_ = Stopwatch();
   if (options_.ends_beside) {
     end_beside(std::move(ending));

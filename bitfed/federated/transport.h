@@ -88,12 +88,10 @@ class Transport {
   // Of the last round; empty where clients are not trained by other processes.
   virtual std::optional<TransportLoad> load() const { return std::nullopt; }
 
-  // For transports that hold what the clients keep: whether it should be saved before it takes more memory;
-  // takes it as of a finished round, makes what was taken durable, and brings back what it was then.
-  // write_saved() may be called by another thread, while the next round is run, but not while save() is.
-  // save() returns the rounds whose saves are needed, restore() is given them again: an input_error where one
-  // of them is gone.
-  virtual bool should_save() const { return false; }
+  // For transports that hold what the clients keep: takes it as of a finished round, makes what was taken
+  // durable, and brings back what it was then. write_saved() may be called by another thread, while the next
+  // round is run, but not while save() is. save() returns the rounds whose saves are needed, restore() is
+  // given them again: an input_error where one of them is gone.
   virtual std::vector<uint32_t> save(uint32_t /*round*/) { return {}; }
   virtual void write_saved() {}
   virtual void restore(uint32_t /*round*/, const std::vector<uint32_t>& /*needed*/) {}

@@ -8,11 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "bitfed/base/direct_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/model/safetensors_header.h"
-#include "bitfed/model/state_parts.h"
 
 namespace bitfed {
 namespace {
@@ -157,22 +155,13 @@ Bytes encode_header(const State& state, const LastTensor* last, uint64_t room) {
   return bytes;
 }
 
-using WriteFile = void (*)(const std::filesystem::path&, const ByteParts&);
-
 void write_parts(const std::filesystem::path& path, const State& state, const LastTensor* last,
-                 const ByteParts& parts, WriteFile write) {
+                 const ByteParts& parts) {
   const Bytes header = encode_header(state, last, 0);
   ByteParts all{header};
   for (const Tensor& tensor : state.tensors()) all.emplace_back(tensor.bytes);
   all.insert(all.end(), parts.begin(), parts.end());
-  write(path, all);
-}
-
-void write_with_parts(const std::filesystem::path& path, const State& state, const std::string& name,
-                      const ByteParts& parts, WriteFile write) {
-  LastTensor last{name};
-  for (const auto part : parts) last.bytes += part.size();
-  write_parts(path, state, &last, parts, write);
+  write_file_atomically(path, all);
 }
 
 }  // namespace
@@ -259,17 +248,14 @@ State read_state(const std::filesystem::path& path) {
 }
 
 void write_state(const std::filesystem::path& path, const State& state) {
-  write_parts(path, state, nullptr, {}, write_file_atomically);
+  write_parts(path, state, nullptr, {});
 }
 
 void write_state(const std::filesystem::path& path, const State& state, const std::string& name,
                  const ByteParts& parts) {
-  write_with_parts(path, state, name, parts, write_file_atomically);
-}
-
-void write_state_directly(const std::filesystem::path& path, const State& state, const std::string& name,
-                          const ByteParts& parts) {
-  write_with_parts(path, state, name, parts, write_file_directly);
+  LastTensor last{name};
+  for (const auto part : parts) last.bytes += part.size();
+  write_parts(path, state, &last, parts);
 }
 
 }  // namespace bitfed

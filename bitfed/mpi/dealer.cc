@@ -17,13 +17,6 @@ double Dealer::cost(const Client& client) const {
   return static_cast<double>(client.samples) + median_;
 }
 
-std::vector<uint32_t> Dealer::order() const {
-  std::vector<uint32_t> order;
-  order.reserve(clients_.size());
-  for (const Client& client : clients_) order.push_back(client.client);
-  return order;
-}
-
 std::vector<uint32_t> Dealer::deal(uint32_t threads) {
   // A quarter of what would be this worker's if all went on alike; at least a client per thread.
   const double share = left_ * threads / threads_ / 4;

@@ -20,9 +20,6 @@ class Dealer {
   // small ones would be done before a worker that asks again has its answer.
   Dealer(std::vector<Client> clients, uint32_t threads, size_t least = 1);
 
-  // In which they are dealt.
-  std::vector<uint32_t> order() const;
-
   bool empty() const { return next_ == clients_.size(); }
 
   // The next share, for a worker with so many threads. Empty: none is left.

@@ -53,7 +53,6 @@ class RankTransport : public Transport {
     const size_t answers = present.size();
     Dealer dealer(std::move(present), threads_, static_cast<size_t>(kShareSeconds / client_seconds_));
     if (dealer.empty()) return;
-    states_.read_ahead(dealer.order());
     // An upload that is worth storing is sent by itself.
     number_ = next_number();
     send_all(round_message({number_, round, broadcast.size(), sums ? FederationOptions().keep_seconds : 0}));
@@ -74,7 +73,6 @@ class RankTransport : public Transport {
 
   std::optional<LocalClients> local_clients() const override { return LocalClients{*half_, states_}; }
   std::optional<TransportLoad> load() const override { return load_; }
-  bool should_save() const override { return states_.should_save(); }
   std::vector<uint32_t> save(uint32_t round) override { return states_.save(round); }
   void write_saved() override { states_.write_saved(); }
   void restore(uint32_t round, const std::vector<uint32_t>& needed) override {

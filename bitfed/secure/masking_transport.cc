@@ -86,7 +86,6 @@ class MaskingTransport : public Transport {
 
   std::optional<LocalClients> local_clients() const override { return inner_->local_clients(); }
   std::optional<TransportLoad> load() const override { return inner_->load(); }
-  bool should_save() const override { return inner_->should_save(); }
   std::vector<uint32_t> save(uint32_t round) override { return inner_->save(round); }
   void write_saved() override { inner_->write_saved(); }
   void restore(uint32_t round, const std::vector<uint32_t>& needed) override {

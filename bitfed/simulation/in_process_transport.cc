@@ -36,16 +36,13 @@ class InProcessTransport : public Transport {
       std::vector<uint32_t> by_size = clients;
       std::stable_sort(by_size.begin(), by_size.end(),
                        [&](uint32_t a, uint32_t b) { return partition_[a].size() > partition_[b].size(); });
-      states_.read_ahead(by_size);
       run_clients(work, by_size, receive);
     } else {
-      states_.read_ahead(clients);
       pool_.for_each(all.size(), [&](size_t i) { run_clients(work, all.subspan(i, 1), receive); });
     }
   }
 
   std::optional<LocalClients> local_clients() const override { return LocalClients{client_, states_}; }
-  bool should_save() const override { return states_.should_save(); }
   std::vector<uint32_t> save(uint32_t round) override { return states_.save(round); }
   void write_saved() override { states_.write_saved(); }
   void restore(uint32_t round, const std::vector<uint32_t>& needed) override {

@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <string>
 
-#include "bitfed/base/direct_io.h"
 #include "bitfed/base/gzip.h"
 #include "bitfed/base/hash/random.h"
 #include "tests/base/error_text.h"
@@ -60,58 +59,6 @@ TEST(WriteFileAtomically, WritesPartsOneAfterTheOther) {
   for (const Bytes& part : parts) expected.insert(expected.end(), part.begin(), part.end());
   write_file_atomically(folder / "file", ByteParts(parts.begin(), parts.end()));
   EXPECT_EQ(read_file(folder / "file"), expected);
-}
-
-// Parts that lie across two buffers, too.
-TEST(WriteFileDirectly, WholeBuffersAndTheRest) {
-  const TemporaryFolder folder;
-  constexpr size_t kBuffer = 1 << 20;
-  for (const size_t size : {size_t{0}, size_t{1}, kBuffer - 1, kBuffer, kBuffer + 1, 3 * kBuffer + 4097}) {
-    Bytes bytes(size);
-    for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
-    ByteParts parts;
-    for (size_t begin = 0; begin < size; begin += 700001)
-      parts.push_back(std::span(bytes).subspan(begin, std::min<size_t>(700001, size - begin)));
-    write_file_directly(folder / "file", parts);
-    ASSERT_EQ(read_file(folder / "file"), bytes) << size;
-  }
-  EXPECT_EQ(folder.entries(), 1u);
-}
-
-TEST(WriteFileDirectly, FullDiskKeepsTheOldFile) {
-  const TemporaryFolder folder;
-  write_file_atomically(folder / "file", "old");
-  {
-    const FileSizeLimit limit(1500000);
-    const Bytes bytes(4000000);
-    const auto write = [&] { write_file_directly(folder / "file", {bytes}); };
-    EXPECT_THAT(error_text(write, kFailure), HasSubstr("file: cannot be written: "));
-  }
-  EXPECT_EQ(read_text_file(folder / "file"), "old");
-  EXPECT_EQ(folder.entries(), 1u);
-}
-
-TEST(ReadDirectly, AnyPartOfAFile) {
-  const TemporaryFolder folder;
-  Bytes bytes(20000);
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 2654435761u >> 13);
-  write_file_atomically(folder / "file", std::span<const uint8_t>(bytes));
-  for (const size_t offset : {0, 1, 4095, 4096, 4097, 15000, 19999}) {
-    for (const size_t size : {0, 1, 4095, 4096, 4097, 5000}) {
-      Bytes read(size);
-      const bool is_there = offset + size <= bytes.size();
-      for (const auto way : {read_directly, read_cached}) {
-        std::fill(read.begin(), read.end(), 0);
-        EXPECT_EQ(way(folder / "file", offset, read), is_there) << offset << " " << size;
-        if (!is_there) continue;
-        EXPECT_TRUE(std::equal(read.begin(), read.end(), bytes.begin() + static_cast<ptrdiff_t>(offset)))
-            << offset << " " << size;
-      }
-    }
-  }
-  Bytes one(1);
-  EXPECT_FALSE(read_directly(folder / "none", 0, one));
-  EXPECT_FALSE(read_cached(folder / "none", 0, one));
 }
 
 TEST(RemoveHalfWritten, RemovesPartsAndNothingElse) {

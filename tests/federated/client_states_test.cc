@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <thread>
 
 #include "bitfed/model/state.h"
@@ -70,49 +69,6 @@ TEST(ClientStatesTest, MemoryHoldsWhatIsNotSavedYet) {
   EXPECT_EQ(restored.in_memory(), 0u);
   EXPECT_EQ(restored.of(0), Bytes({1, 2, 3}));
   EXPECT_EQ(restored.of(2), Bytes({6}));
-}
-
-// What is read before a client takes part is what it kept last.
-TEST(ClientStatesTest, AreReadAhead) {
-  constexpr uint32_t kClients = 300;
-  const TemporaryFolder folder;
-  ClientStates states(folder.path(), kClients);
-  std::vector<uint32_t> all(kClients);
-  std::iota(all.begin(), all.end(), 0u);
-  const auto kept = [](uint32_t client, uint32_t round) {
-    return Bytes(5000 + client, static_cast<uint8_t>(client + 7 * round));
-  };
-  for (uint32_t round = 1; round <= 5; ++round) {
-    states.read_ahead(all);
-    for (const uint32_t client : all) {
-      ASSERT_EQ(states.of(client), round == 1 ? Bytes() : kept(client, round - 1));
-      if (client % 3 > 0) states.put(client, kept(client, round));
-    }
-    for (const uint32_t client : all) {
-      if (client % 3 == 0) states.put(client, kept(client, round));  // also those that were not asked for
-    }
-    ASSERT_EQ(states.of(0), kept(0, round));
-    save(round, &states);
-    ASSERT_EQ(states.of(1), kept(1, round));
-  }
-  states.read_ahead(all);
-  for (const uint32_t client : all) states.put(client, kept(client, 6));
-  save(6, &states);
-  for (const uint32_t client : all) ASSERT_EQ(states.of(client), kept(client, 6));
-}
-
-TEST(ClientStatesTest, MuchIsSavedSoon) {
-  const TemporaryFolder folder;
-  ClientStates states(folder.path(), 100);
-  for (uint32_t round = 0; round < 3; ++round) {
-    for (uint32_t client = 0; client < 60; ++client) states.put(client, Bytes(1 << 20));
-    EXPECT_FALSE(states.should_save());  // the same clients again take no more memory
-  }
-  for (uint32_t client = 60; client < 64; ++client) states.put(client, Bytes(1 << 20));
-  EXPECT_TRUE(states.should_save());
-  states.save(1);
-  EXPECT_FALSE(states.should_save());
-  states.write_saved();
 }
 
 // More than one call to the system can write.

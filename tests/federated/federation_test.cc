@@ -121,17 +121,9 @@ class FakeTransport : public Transport {
     }
   }
 
-  bool should_save() const override { return asked.rbegin()->first == full_round; }
-  std::vector<uint32_t> save(uint32_t round) override {
-    saved.push_back(round);
-    return {};
-  }
-
   std::map<uint32_t, std::vector<uint32_t>> asked;
   std::map<uint32_t, Bytes> broadcasts;
   std::set<uint32_t> silent;
-  uint32_t full_round = UINT32_MAX;  // after which clients keep too much
-  std::vector<uint32_t> saved;
   uint32_t silent_round = UINT32_MAX;  // in which nobody answers
   int64_t garbles = -1;
 
@@ -161,7 +153,6 @@ struct Outcome {
   Evaluation evaluation;
   std::vector<Event> events;
   std::map<uint32_t, std::vector<uint32_t>> asked;
-  std::vector<uint32_t> saved;  // the rounds
   uint64_t private_rounds = 0;
 };
 
@@ -187,7 +178,6 @@ class FederationTest : public testing::Test {
     transport.silent = silent_;
     transport.silent_round = silent_round_;
     transport.garbles = garbles_;
-    transport.full_round = full_round_;
     Outcome outcome;
     std::mutex mutex;
     FolderStore folder(checkpoint_);
@@ -226,7 +216,6 @@ class FederationTest : public testing::Test {
     outcome.model_round = federation.model_round();
     outcome.evaluation = federation.evaluation();
     outcome.asked = transport.asked;
-    outcome.saved = transport.saved;
     return outcome;
   }
 
@@ -238,7 +227,6 @@ class FederationTest : public testing::Test {
   bool prepares_ = false;
   std::set<uint32_t> silent_;
   uint32_t silent_round_ = UINT32_MAX;
-  uint32_t full_round_ = UINT32_MAX;
   bool begins_again_ = false;
   BeginsAgain again_;
   int64_t garbles_ = -1;
@@ -592,14 +580,6 @@ TEST_F(FederationTest, WritesBehind) {
   federation.run();
   EXPECT_THAT(store.saved, ElementsAre(1, 2, 3));
   EXPECT_EQ(server.value(), expected_value(4, 3, 5, 2, false));
-}
-
-// Before its time is over, where clients keep much.
-TEST_F(FederationTest, SavesWhatTakesMemory) {
-  options_.rounds = 5;
-  options_.checkpoint_seconds = 1000;
-  full_round_ = 2;
-  EXPECT_THAT(live().saved, ElementsAre(2, 5));
 }
 
 TEST_F(FederationTest, ACheckpointThatCannotBeWrittenEndsTheRun) {
