@@ -33,8 +33,9 @@ double shortfall(const std::vector<Margins>& clients, const std::vector<double>&
   for (const double offset : offsets) sum += 50 * offset * offset;
   for (const Margins& client : clients) {
     const size_t own = client.counts.classes[0];
+    const double known = client.counts.samples[0];
     for (size_t other = 0; other < offsets.size(); ++other) {
-      const double samples = client.counts.samples[0] * static_cast<double>(client.shares[other]);
+      const double samples = known * known / (known + 1000) * static_cast<double>(client.shares[other]);
       const double margin = client.means[other] + offsets[own] - offsets[other];
       sum += samples * (std::hypot(client.deviations[other] / 2, margin) - margin);
     }
@@ -56,13 +57,14 @@ TEST(MarginFitTest, TwoClassesByHand) {
   EXPECT_NEAR(offsets[1], -0.2, 1e-3);
 }
 
-// With few samples they stay near 0. At 0 the slope in the first offset is 10 (0.2 / 0.32 - 1) - 10 (1 / 1.03
-// - 1) = -3.46, and 100 for each unit of the offset outweighs it soon.
+// With few samples they stay near 0. 100 samples count as 100^2 / 1,100 = 9.1. At 0 the slope in the first
+// offset is 9.1 (0.2 / 0.32 - 1) - 9.1 (1 / 1.03 - 1) = -3.15, and 100 for each unit of the offset outweighs
+// it soon.
 TEST(MarginFitTest, FewSamplesHardlyCount) {
   const std::vector<double> offsets =
-      fitted({margins_of(0, 10, {0, 0.2f}, {0, 0.5f}), margins_of(1, 10, {1, 0}, {0.5f, 0})}, 2);
+      fitted({margins_of(0, 100, {0, 0.2f}, {0, 0.5f}), margins_of(1, 100, {1, 0}, {0.5f, 0})}, 2);
   EXPECT_GT(offsets[0], 0.02);
-  EXPECT_LT(offsets[0], 0.0346);
+  EXPECT_LT(offsets[0], 0.0315);
   EXPECT_NEAR(offsets[1], -offsets[0], 1e-4);
 }
 

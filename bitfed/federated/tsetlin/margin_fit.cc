@@ -14,6 +14,7 @@ namespace {
 constexpr double kWidth = 0.5;      // of what counts as close to a rival, in standard deviations
 constexpr double kMinWidth = 0.01;  // a single sample has no deviation
 constexpr double kPrior = 100;      // samples: with few, offsets stay near 0
+constexpr double kDoubt = 1000;  // samples of a class: with few, a client's machine has learnt them by heart
 constexpr double kMaxMedians = 10;
 constexpr size_t kMaxSweeps = 100;
 constexpr double kSmallStep = 1e-5;
@@ -73,11 +74,12 @@ Slope slope_of(const std::map<uint32_t, Margins>& received, const std::vector<do
     const double counted = *part++;
     for (size_t i = 0; i < margins.counts.classes.size(); ++i) {
       const size_t own = margins.counts.classes[i];
+      const double known = counted * margins.counts.samples[i];
+      const double weight = known * known / (known + kDoubt);
       const auto add = [&](size_t other, double sign) {
         const size_t pair = i * classes + other;
         if (margins.shares[pair] == 0) return;
-        const double samples =
-            counted * static_cast<double>(margins.counts.samples[i]) * margins.shares[pair];
+        const double samples = weight * margins.shares[pair];
         const double margin = margins.means[pair] + offsets[own] - offsets[other];
         slope.add(samples, margin, margins.deviations[pair], sign);
       };
