@@ -108,6 +108,10 @@ class TsetlinClassifier(Estimator):
         return _core.TsetlinTrainer, (recipe, columns, shape, len(self.classes_), self._seed())
 
     def _prepare(self, X: np.ndarray) -> None:
+        given = [member.get("booleanizer", "auto") for member in self.members or [{"booleanizer": self.booleanizer}]]
+        if X.ndim == 4 and not self._bits and any(isinstance(kind, str) for kind in given) and X.max() <= 1:
+            raise ValueError("X: found images of 0 and 1 only, expected pixels from 0 to 255; booleanizer='bits' takes "
+                             "them as bits")
         self._trainer.fit_booleanizer(X)
 
     def _in_own_words(self, text: str) -> str:

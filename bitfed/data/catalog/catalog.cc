@@ -51,23 +51,12 @@ std::string listed(const std::vector<fs::path>& folders) {
   return joined(names);
 }
 
-std::vector<std::string> split_list(const std::string& list) {
-  std::vector<std::string> names;
-  size_t start = 0;
-  while (start < list.size()) {
-    const size_t comma = std::min(list.find(',', start), list.size());
-    names.push_back(list.substr(start, comma - start));
-    start = comma + 1;
-  }
-  return names;
-}
-
 DataSplit load_table(const Config& data, const std::string& data_dir, uint64_t seed) {
   const std::string file = data.required_string("file");
   CsvOptions options;
   options.label = data.required_string("label");
   options.person = data.text("person", "");
-  options.ignore = split_list(data.text("ignore", ""));
+  options.ignore = split_names(data.text("ignore", ""));
   const SplitSpec split = read_split(data, {});
   return split_table(load_csv(find_data_file(file, data.where("file"), data_dir), options), split, seed);
 }
