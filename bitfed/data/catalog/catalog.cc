@@ -92,16 +92,20 @@ std::vector<fs::path> data_search_path(const std::string& data_dir) {
   return folders;
 }
 
-fs::path find_data_file(const std::string& file, const std::string& where, const std::string& data_dir) {
+std::optional<fs::path> search_data_file(const std::string& file, const std::string& data_dir) {
   std::error_code code;
   if (fs::exists(file, code)) return file;
-  const std::vector<fs::path> folders = data_search_path(data_dir);
-  if (!fs::path(file).is_absolute()) {
-    for (const fs::path& folder : folders) {
-      if (fs::exists(folder / file, code)) return folder / file;
-    }
+  if (fs::path(file).is_absolute()) return std::nullopt;
+  for (const fs::path& folder : data_search_path(data_dir)) {
+    if (fs::exists(folder / file, code)) return folder / file;
   }
-  throw input_error("{}: no file {}; looked in the current folder and in {}", where, file, listed(folders));
+  return std::nullopt;
+}
+
+fs::path find_data_file(const std::string& file, const std::string& where, const std::string& data_dir) {
+  if (const auto found = search_data_file(file, data_dir)) return *found;
+  throw input_error("{}: no file {}; looked in the current folder and in {}", where, file,
+                    listed(data_search_path(data_dir)));
 }
 
 // Adds the notes that apply to any data set.
