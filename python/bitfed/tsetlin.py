@@ -39,10 +39,14 @@ class TsetlinClassifier(Estimator):
     seed          the same seed gives the same machine, on every computer
     verbose       show the progress of fit (tqdm)
 
+    Class sums are votes of clauses and no log-likelihoods, so there is no predict_proba: scikit-learn's
+    CalibratedClassifierCV fits one to decision_function.
+
     X is [samples, features], or uint8 images [samples, rows, columns] or [samples, rows, columns, channels]. It is
     read where it is, without a copy, if it is a contiguous array of float32, uint8 or bool.
     """
 
+    _FIXED = {"platform": "CPU"}
     _ALIASES = {
         "number_of_clauses": "n_clauses",
         "threshold": "T",
