@@ -40,16 +40,21 @@ def _checked_shape(X: np.ndarray) -> np.ndarray:
 def as_samples(X: Samples) -> np.ndarray:
     """X as the library reads it, uint8 [samples, rows, columns, channels] or float32 [samples, columns]: the same
     memory where it has that type already, and is contiguous."""
-    X = _checked_shape(np.asarray(X))
+    given, X = X, _checked_shape(np.asarray(X))
+    if X.ndim == 0:
+        dense = ": X.toarray()" if hasattr(given, "toarray") else ""
+        raise ValueError(f"X: found {type(given).__name__}, expected an array{dense}")
     if X.ndim == 2:
         try:
-            X = np.ascontiguousarray(X, dtype=np.float32)
+            if X.dtype.kind == "c":
+                raise TypeError("they have imaginary parts")
+            values = np.ascontiguousarray(X, dtype=np.float32)
         except (TypeError, ValueError) as error:
             raise ValueError(f"X: found {X.dtype} values, expected numbers: {error}") from None
-        if not np.isfinite(X.sum(dtype=np.float64)):  # of finite floats the sum is finite; no mask of X's size
-            row, column = np.argwhere(~np.isfinite(X))[0]
-            raise ValueError(f"X: row {row}, column {column} is {X[row, column]}, expected a finite number")
-        return X
+        if not np.isfinite(values.sum(dtype=np.float64)):  # of finite floats the sum is finite; no mask of X's size
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise ValueError(f"X: row {row}, column {column} is {X[row, column]}, expected a finite number of 32 bits")
+        return values
     if X.ndim not in (3, 4) or X.dtype not in (np.uint8, np.bool_):
         raise ValueError(
             f"X: found {X.dtype} {list(X.shape)}, expected uint8 [samples, rows, columns] or "
@@ -235,15 +240,18 @@ def read_parts(data: Any, classes: Any = None, keys: Mapping[str, Any] | None = 
     people = [np.asarray(person) for _, _, person in parts if person is not None]
     everyone = in_order(distinct(np.concatenate(people), "person")) if people else np.array([], dtype=str)
     names = _class_names(classes, keys)
-    made = [_dataset(part, keys, classes, names, everyone) for part in parts]
+    samples = [as_samples(_shaped(X, keys)) for X, _, _ in parts]
+    if samples[0].shape[1:] != samples[-1].shape[1:]:
+        raise ValueError(f"X: found test samples of shape {list(samples[-1].shape[1:])}, expected "
+                         f"{list(samples[0].shape[1:])} as for training")
+    _check_size(samples[0], keys)
+    made = [_dataset(X, part, classes, names, everyone) for X, part in zip(samples, parts)]
     return Parts(made[0], made[1] if len(made) > 1 else None, classes)
 
 
-def _dataset(part: tuple[Any, Any, Any], keys: Mapping[str, Any], classes: np.ndarray, class_names: list[str],
+def _dataset(samples: np.ndarray, part: tuple[Any, Any, Any], classes: np.ndarray, class_names: list[str],
              everyone: np.ndarray) -> Any:
     X, y, person = part
-    samples = as_samples(_shaped(X, keys))
-    _check_size(samples, keys)
     return _core.Dataset(
         name="arrays",
         X=samples,

@@ -177,6 +177,8 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _validated(self, X, y=None, reset: bool = False):
         """Images are checked by shape and type alone; tables as scikit-learn checks them, where it is installed."""
+        if isinstance(X, (list, tuple)) and X and isinstance(X[0], (list, tuple)) and np.ndim(X[0]) > 1:
+            X = np.asarray(X)  # lists of images
         shape = getattr(X, "shape", ())
         if not reset and len(shape) > 1 and (len(shape) == 2) != getattr(self, "_of_tables", len(shape) == 2):
             expected = "a table [samples, features]" if self._of_tables else "images"

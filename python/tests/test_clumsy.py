@@ -202,6 +202,38 @@ def test_images_of_zero_and_one_are_bits_or_refused():
     assert len({str(fitted.predict(X)) for fitted, X in zip(same, (bits, bits > 0, bits, bits > 0))}) == 1
 
 
+def test_what_is_no_array():
+    class Sparse:
+        def toarray(self): ...
+
+    for samples, text in [((row for row in X), "X: found generator, expected an array$"),
+                          (Sparse(), r"X: found Sparse, expected an array: X.toarray\(\)$"),
+                          (X + 1j, "X: found complex64 values, expected numbers: they have imaginary parts"),
+                          (X.astype(float) * 1e300, r"X: row 0, column 0 is \S*e\+2\d\d, expected a finite number of 32 bits")]:
+        with pytest.raises(ValueError, match="^" + text):
+            bitfed.run(RECIPE, (samples, Y), progress=False)
+
+
+def test_test_samples_of_another_shape():
+    for train, test, text in [(X, X[:, :3], r"\[3\], expected \[4\]"), (IMAGES, IMAGES[:, :6], r"\[6, 8, 1\], expected \[8, 8, 1\]"),
+                              (IMAGES, X, r"\[4\], expected \[8, 8, 1\]")]:
+        with pytest.raises(ValueError, match="^X: found test samples of shape " + text + " as for training"):
+            bitfed.run(RECIPE, (train, Y, test, Y), progress=False)
+
+
+def test_models_are_asked_about_samples_of_another_shape():
+    for fitted, samples, text in [(machine().fit(X, Y), X[:, :3], r"\[3\], expected \[4\]"),
+                                  (machine().fit(X > 0, Y), X[:, :3] > 0, r"\[1, 1, 3\], expected \[1, 1, 4\]"),
+                                  (machine(patch=3).fit(IMAGES, Y), IMAGES[:, 1:], r"\[7, 8, 1\], expected \[8, 8, 1\]")]:
+        with pytest.raises(ValueError, match="^X: found samples of shape " + text):
+            fitted.model_.predict(samples)
+
+
+def test_lists_of_images_are_images():
+    with pytest.raises(ValueError, match=r"^X: found int64 \[60, 8, 8\], .*X.astype\('uint8'\)$"):
+        machine(patch=3).fit(IMAGES.tolist(), Y)
+
+
 def test_columns_are_named_by_strings():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X).assign(kind=Y)
