@@ -7,6 +7,7 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/names.h"
 #include "bitfed/zoo/model_file.h"
 #include "cli/commands.h"
 #include "cli/scored_rows.h"
@@ -36,6 +37,38 @@ void match_classes(const ModelFile& file, Dataset* data) {
   data->class_names = file.class_names;
 }
 
+// Arrays without names have numbered columns.
+bool are_numbered(const std::vector<std::string>& columns) {
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] != fmt::format("column {}", i + 1)) return false;
+  }
+  return true;
+}
+
+// The columns of a table that the model takes, found by name; without names on either side by their order.
+void match_columns(const ModelFile& file, Dataset* data) {
+  const size_t width = data->columns.size();
+  if (!data->is_table() || data->columns == file.columns || are_numbered(file.columns) ||
+      are_numbered(data->columns))
+    return;
+  std::vector<size_t> chosen;
+  for (const std::string& name : file.columns) {
+    const auto found = std::find(data->columns.begin(), data->columns.end(), name);
+    if (found == data->columns.end()) {
+      throw input_error("{}: has no column '{}', an input of the model{}", data->name, name,
+                        suggestion(name, data->columns));
+    }
+    chosen.push_back(static_cast<size_t>(found - data->columns.begin()));
+  }
+  std::vector<float> values;
+  values.reserve(data->size() * chosen.size());
+  for (size_t row = 0; row < data->size(); ++row) {
+    for (const size_t column : chosen) values.push_back(data->values[row * width + column]);
+  }
+  data->values = std::move(values);
+  data->columns = file.columns;
+}
+
 std::string quoted(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string result = "\"";
@@ -57,6 +90,7 @@ void predict_file(const PredictArguments& arguments) {
   const ModelFile file = read_model_file(arguments.model);
   ScoredRows scored = load_scored_rows(arguments.request, file);
   Dataset& data = scored.data;
+  match_columns(file, &data);
   match_classes(file, &data);
   if (data.dropped_rows > 0) {
     fmt::print(stderr, "{}: {} left out for empty cells; samples are counted without them\n", data.name,
@@ -110,7 +144,7 @@ void add_predict(Command& app) {
   command->add_option("--threads", arguments->threads, "Default: one per processor")->between(1, 4096);
   command->add_flag("--json", arguments->json, "One JSON document");
   command->footer(
-      "Columns of a CSV file are found by their names, in any order; others are left out. Models of earlier\n"
+      "Columns of a table are found by their names, in any order; others are left out. Models of earlier\n"
       "builds do not know names: they take the columns in order, and --ignore says which to leave out.");
   command->callback([arguments] { predict_file(*arguments); });
 }

@@ -142,17 +142,25 @@ class Reproduction {
            std::find(seeds.begin(), seeds.end(), cell.seed) != seeds.end();
   }
 
+  bool has_data(const ReproductionCell& cell) const {
+    return cell.dataset.empty() ? search_data_file(cell.file, arguments_.data_dir).has_value()
+                                : find_dataset(find_entry(cell.dataset), arguments_.data_dir).has_value();
+  }
+
   // What is selected, not finished, and whose data is here.
   void find_pending() {
-    std::map<std::string, std::string> missing;  // data set -> what to do about it
+    std::map<std::string, std::string> missing;  // data -> what to do about it
     bool any_finished = false;
     for (const ReproductionCell& cell : cells_) {
       if (!is_selected(cell)) continue;
       if (finished_summary(cell)) {
         any_finished = true;
-      } else if (!cell.dataset.empty() && !find_dataset(find_entry(cell.dataset), arguments_.data_dir)) {
-        missing[cell.dataset] = find_entry(cell.dataset).how_to_get;
-        not_run_[cell.row] = fmt::format("data set '{}' is not on this machine", cell.dataset);
+      } else if (!has_data(cell)) {
+        const std::string what = cell.dataset.empty() ? fmt::format("'{}'", cell.file)
+                                                      : fmt::format("data set '{}'", cell.dataset);
+        missing[what] = cell.dataset.empty() ? fmt::format("{} says what it is", table_.rows[cell.row].recipe)
+                                             : find_entry(cell.dataset).how_to_get;
+        not_run_[cell.row] = fmt::format("{} is not on this machine", what);
       } else if (std::none_of(pending_.begin(), pending_.end(), [&](const ReproductionCell* other) {
                    return other->folder == cell.folder;  // of another row that is the same run
                  })) {
@@ -160,8 +168,8 @@ class Reproduction {
         estimate_.plan(cell.kind, cell.cost);
       }
     }
-    for (const auto& [name, how] : missing) {
-      skipped_.push_back(fmt::format("data set '{}' is not on this machine; {}", name, how));
+    for (const auto& [what, how] : missing) {
+      skipped_.push_back(fmt::format("{} is not on this machine; {}", what, how));
     }
     if (pending_.empty() && !any_finished)
       throw input_error("no row can be run: {}", fmt::join(skipped_, "; "));

@@ -85,26 +85,35 @@ ScoredRows all_rows(Dataset data, const RowsRequest& request, const std::string&
 }
 
 // The parts of the training run if this is its data: equal training rows. Empty: other data.
-std::optional<ScoredRows> rows_as_trained(const Dataset& data, const RowsRequest& request,
+template <typename Split>
+std::optional<ScoredRows> rows_as_trained(const Split& make_split, const RowsRequest& request,
                                           const DataRecipe& recipe, const ModelFile& file) {
+  DataSplit split;
   try {
-    DataSplit split = split_table(data, read_split(recipe.data, {}), recipe.seed);
-    if (fingerprint(split.train) != file.trained_on) return std::nullopt;
-    return part_of(std::move(split), recipe.data.choice("evaluate", "all", evaluation_kinds()), request.rows,
-                   "the run in " + request.data);
+    split = make_split();
   } catch (const Error&) {
-    return std::nullopt;  // a table that cannot be split as the run's is another one
+    return std::nullopt;  // samples that cannot be split as the run's are others
   }
+  if (fingerprint(split.train) != file.trained_on) return std::nullopt;
+  return part_of(std::move(split), recipe.data.choice("evaluate", "all", evaluation_kinds()), request.rows,
+                 request.rows == "all" ? request.data : "the run in " + request.data);
 }
 
-std::vector<std::string> split_list(const std::string& list) {
-  std::vector<std::string> names;
-  for (size_t start = 0; start < list.size();) {
-    const size_t comma = std::min(list.find(',', start), list.size());
-    names.push_back(list.substr(start, comma - start));
-    start = comma + 1;
-  }
-  return names;
+constexpr const char* kOthers = "is not what the model was trained on";
+
+// Images and arrays.
+ScoredRows load_samples(const RowsRequest& request, const std::optional<DataRecipe>& own,
+                        const ModelFile& file) {
+  const bool is_known = own && names_files(own->data) && !file.trained_on.empty();
+  const Config like = own && names_files(own->data) ? own->data : Config::parse("", request.data);
+  SamplesAt samples = load_samples_at(like, request.data);
+  if (!is_known)
+    return all_rows(std::move(samples.all), request, "may hold samples that the model was trained on");
+  if (fingerprint(samples.all) == file.trained_on)
+    return all_rows(std::move(samples.all), request, "the model was trained on");
+  const auto split = [&] { return split_as(own->data, samples, own->seed); };
+  if (auto scored = rows_as_trained(split, request, *own, file)) return *std::move(scored);
+  return all_rows(std::move(samples.all), request, kOthers);
 }
 
 // Columns are found by name; a model of an earlier build does not know its names and takes them in order.
@@ -116,7 +125,7 @@ ScoredRows load_table(const RowsRequest& request, const std::optional<DataRecipe
   if (options.label.empty()) {
     throw input_error("--data {}: a CSV file needs --label, the column with the classes", request.data);
   }
-  options.ignore = split_list(request.ignore);
+  options.ignore = split_names(request.ignore);
   options.only = file.columns;
   for (const std::string& name : options.ignore) {
     if (std::find(options.only.begin(), options.only.end(), name) != options.only.end()) {
@@ -134,8 +143,9 @@ ScoredRows load_table(const RowsRequest& request, const std::optional<DataRecipe
   }
   options.person = person;
   Dataset data = load_csv(request.data, options);
-  if (auto scored = rows_as_trained(data, request, *recipe, file)) return *std::move(scored);
-  return all_rows(std::move(data), request, "is not what the model was trained on");
+  const auto split = [&] { return split_table(data, read_split(recipe->data, {}), recipe->seed); };
+  if (auto scored = rows_as_trained(split, request, *recipe, file)) return *std::move(scored);
+  return all_rows(std::move(data), request, kOthers);
 }
 
 bool is_built_in(const std::string& name) {
@@ -163,11 +173,9 @@ ScoredRows load_scored_rows(const RowsRequest& request, const ModelFile& file) {
     return load_of_recipe(request, data_recipe(Config::load(request.data)));
   }
   const bool is_folder = fs::is_directory(request.data, code);
-  const Config like = own && names_files(own->data) ? own->data : Config::parse("", request.data);
   if (!is_folder && is_csv(Config::parse(fmt::format("file = {:?}", request.data), "--data")))
     return load_table(request, own, file);
-  return all_rows(load_samples_at(like, request.data), request,
-                  "may hold samples that the model was trained on");
+  return load_samples(request, own, file);
 }
 
 }  // namespace bitfed::cli

@@ -171,6 +171,7 @@ void sweep(const SweepArguments& arguments) {
   const std::vector<SweepRun> runs = plan(arguments, options);
   const fs::path out = runs.front().folder.parent_path().parent_path();
   const ReproducedTable empty = empty_table(arguments, options.axes, runs);
+  check_sweep(options, runs);
   std::vector<ExperimentResult> results(runs.size());
   size_t done = 0;
   const auto finished = [&](const SweepRun& run, const ExperimentResult& result) {

@@ -54,6 +54,20 @@ void read_data(const Config& data, DataSplit split, bool partitioned, Experiment
     throw input_error("{}: no samples to test on", experiment->train.name);
 }
 
+// A threshold that no pixel exceeds, as with images of 0 and 1, makes every bit 0.
+void check_threshold(const Config& data, const Dataset& train) {
+  if (train.size() == 0 || train.is_table() || !data.has("booleanize")) return;
+  const Config booleanize = data.section("booleanize");
+  if (booleanize.text("kind", "") != "threshold") return;
+  const int64_t level = booleanize.integer("level", 0);
+  if (std::any_of(train.pixels.begin(), train.pixels.end(), [&](uint8_t pixel) { return pixel > level; }))
+    return;
+  throw input_error(
+      "{}: found no pixel above {}, the level of data.booleanize, which makes every bit 0; images of 0 and 1 "
+      "need booleanize = {{ kind = \"threshold\", level = 0 }}",
+      train.name, level);
+}
+
 // Clients that have withdrawn.
 std::vector<uint32_t> read_without(const Config& federation, int64_t clients) {
   const std::vector<int64_t> given = federation.integers("without", {}, 0, clients - 1);
@@ -183,6 +197,7 @@ Experiment read_experiment(const Config& recipe, DataSplit data, const std::stri
   const Config resolved = Config::parse(experiment.recipe, "the recipe as resolved");
   experiment.method_name = resolved.section("method").text("name", "");
   experiment.model_name = resolved.section("model").text("name", "");
+  check_threshold(resolved.section("data"), experiment.train);
   const std::vector<std::string> of_data = {"seed", "data"};
   const Config source = recipe.section("data");
   if (source.has("name") || names_files(source)) experiment.data = recipe.resolved(of_data);

@@ -65,8 +65,8 @@ void look_into_recipe(const PaperTable& table, const ReproductionOptions& option
   const Config data = recipe.section("data");
   cell->dataset = data.text("name", "");
   const int64_t epochs = recipe.section("client").integer("epochs", 30, 1, kMax);
-  const std::string dataset =
-      cell->dataset.empty() ? fs::path(data.required_string("file")).stem().string() : cell->dataset;
+  if (cell->dataset.empty()) cell->file = data.required_string(data.has("folder") ? "folder" : "file");
+  const std::string dataset = cell->dataset.empty() ? fs::path(cell->file).stem().string() : cell->dataset;
   const std::string partition = describe(read_partition(data.section("partition")));
   cell->folder = options.cells / for_a_folder(fmt::format("{}-{}-seed-{}-{}-epochs-{}-{}", dataset, partition,
                                                           cell->seed, epochs, cell->method, digest));

@@ -21,7 +21,8 @@ struct ReproductionCell {
   size_t row = 0;
   int64_t seed = 0;
   std::string method;
-  std::string dataset;           // a built-in set; empty: the recipe names a file
+  std::string dataset;           // a built-in set; empty: the recipe names a file or a folder
+  std::string file;              // that file or folder
   std::filesystem::path folder;  // an ordinary run folder, named by what is run, so that tables share it
   std::filesystem::path reuse;   // the run whose clients it fuses; empty: trains its own
   std::string kind;              // of work, for TimeEstimate

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "bitfed/base/error.h"
+#include "bitfed/base/names.h"
 #include "bitfed/federated/upload_store.h"
 
 namespace bitfed {
@@ -212,6 +213,22 @@ Experiment load_sweep_run(const SweepOptions& options, const SweepRun& run) {
   recipe.set("seed", std::to_string(run.seed));
   return load_experiment(recipe, options.experiment.data_dir, options.experiment.default_name,
                          ClientsAre::kSimulated, options.experiment.trainers.get());
+}
+
+void check_sweep(const SweepOptions& options, const std::vector<SweepRun>& runs) {
+  std::set<size_t> seen;
+  for (const SweepRun& run : runs) {
+    std::error_code code;
+    if (fs::exists(run.folder / "summary.json", code) || !seen.insert(run.cell).second) continue;
+    try {
+      load_sweep_run(options, run);
+    } catch (const Error& error) {
+      std::vector<std::string> values;
+      for (size_t i = 0; i < run.values.size(); ++i)
+        values.push_back(options.axes[i].key + "=" + run.values[i]);
+      throw Error(error.kind(), fmt::format("--grid {}: {}", joined(values, " "), error.what()));
+    }
+  }
 }
 
 void run_sweep(const SweepOptions& options, const std::vector<SweepRun>& runs,

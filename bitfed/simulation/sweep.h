@@ -51,6 +51,10 @@ struct SweepOptions {
 // Reads the experiment of a run.
 Experiment load_sweep_run(const SweepOptions& options, const SweepRun& run);
 
+// Reads an experiment of each combination that has runs to do: a setting that one of them refuses is an error
+// that names it, before the first run.
+void check_sweep(const SweepOptions& options, const std::vector<SweepRun>& runs);
+
 // Called for every finished run, by one thread at a time, in the order in which they finish.
 using SweepProgress = std::function<void(const SweepRun& run, const ExperimentResult& result)>;
 

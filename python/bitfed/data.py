@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,26 +40,73 @@ def _checked_shape(X: np.ndarray) -> np.ndarray:
 def as_samples(X: Samples) -> np.ndarray:
     """X as the library reads it, uint8 [samples, rows, columns, channels] or float32 [samples, columns]: the same
     memory where it has that type already, and is contiguous."""
-    X = _checked_shape(np.asarray(X))
+    given, X = X, _checked_shape(np.asarray(X))
+    if X.ndim == 0:
+        dense = ": X.toarray()" if hasattr(given, "toarray") else ""
+        raise ValueError(f"X: found {type(given).__name__}, expected an array{dense}")
     if X.ndim == 2:
         try:
-            X = np.ascontiguousarray(X, dtype=np.float32)
+            if X.dtype.kind == "c":
+                raise TypeError("they have imaginary parts")
+            values = np.ascontiguousarray(X, dtype=np.float32)
         except (TypeError, ValueError) as error:
             raise ValueError(f"X: found {X.dtype} values, expected numbers: {error}") from None
-        if not np.isfinite(X.sum(dtype=np.float64)):  # of finite floats the sum is finite; no mask of X's size
-            row, column = np.argwhere(~np.isfinite(X))[0]
-            raise ValueError(f"X: row {row}, column {column} is {X[row, column]}, expected a finite number")
-        return X
+        if not np.isfinite(values.sum(dtype=np.float64)):  # of finite floats the sum is finite; no mask of X's size
+            row, column = np.argwhere(~np.isfinite(values))[0]
+            raise ValueError(f"X: row {row}, column {column} is {X[row, column]}, expected a finite number of 32 bits")
+        return values
     if X.ndim not in (3, 4) or X.dtype not in (np.uint8, np.bool_):
         raise ValueError(
             f"X: found {X.dtype} {list(X.shape)}, expected uint8 [samples, rows, columns] or "
             "[samples, rows, columns, channels], or numbers [samples, columns]"
-            + (". Pixels from 0 to 1: (255 * X).round().astype('uint8')" if X.ndim in (3, 4) else "")
+            + (_as_pixels(X) if X.ndim in (3, 4) else "")
         )
     if X.ndim == 4 and X.shape[1] in (1, 3) and X.shape[3] not in (1, 3):
         raise ValueError(f"X: found {list(X.shape)}, expected the channels last: X.transpose(0, 2, 3, 1)")
-    X = np.ascontiguousarray(X).view(np.uint8)
+    X = X * np.uint8(255) if X.dtype == np.bool_ else X  # as in a file
+    X = np.ascontiguousarray(X)
     return X[..., np.newaxis] if X.ndim == 3 else X
+
+
+def _as_pixels(X: np.ndarray) -> str:
+    """How numbers of another type become pixels, as far as their range shows it."""
+    if X.dtype.kind not in "iuf" or X.size == 0:
+        return ""
+    low, high = X.min(), X.max()
+    if X.dtype.kind == "f" and low >= 0 and high <= 1:
+        return ". Pixels from 0 to 1: (255 * X).round().astype('uint8')"
+    if low >= 0 and high <= 255:
+        return ". Pixels from 0 to 255: X" + (".round()" if X.dtype.kind == "f" else "") + ".astype('uint8')"
+    return f". Found values from {low} to {high}, expected pixels from 0 to 255"
+
+
+def _shaped(X: Samples, keys: Mapping[str, Any]) -> Samples:
+    """data.image gives rows of pixels their shape, as in a file."""
+    image = keys.get("image")
+    if image is None:
+        return X
+    if not isinstance(image, (list, tuple)) or len(image) != 3 or not all(_is_side(side) for side in image):
+        raise ValueError(f"data.image: found {image!r}, expected [height, width, channels]")
+    X = np.asarray(X)
+    if X.ndim < 2 or np.prod(X.shape[1:]) != np.prod(image):
+        raise ValueError(f"data.image: found {list(image)}, but X has samples of shape {list(X.shape[1:])}")
+    return X.reshape(len(X), *image) if X.ndim == 2 else X
+
+
+def _is_side(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool) and value > 0
+
+
+def _check_size(X: np.ndarray, keys: Mapping[str, Any]) -> None:
+    """Files of images are scaled to data.size and data.channels; arrays must have them."""
+    found = {"size": list(X.shape[1:3]), "channels": X.shape[3]} if X.ndim == 4 else {}
+    for key in ("size", "channels"):
+        value = keys.get(key)
+        value = list(value) if isinstance(value, tuple) else value
+        if value is not None and value != found.get(key):
+            shape = f"images of {found[key]}" if found else "a table"
+            raise ValueError(f"data.{key}: found {value!r}, but X holds {shape}; arrays are not scaled: leave the key "
+                             "out")
 
 
 def as_bits(X: Samples) -> np.ndarray:
@@ -153,9 +200,22 @@ def _triple(part: Any) -> tuple[Any, Any, Any]:
     return X, y, person[0] if person else None
 
 
-def read_parts(data: Any, classes: Any = None, name: str = "arrays") -> Parts:
+def _class_names(classes: np.ndarray, keys: Mapping[str, Any]) -> list[str]:
+    names = keys.get("class_names")
+    if names is None:
+        return [name_of(c) for c in classes]
+    if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"data.class_names: found {names!r}, expected a list of names")
+    if len(names) != len(classes):
+        raise ValueError(f"data.class_names: found {len(names)} names, expected {len(classes)}, for the labels "
+                         f"{name_of(classes[0])} to {name_of(classes[-1])}")
+    return list(names)
+
+
+def read_parts(data: Any, classes: Any = None, keys: Mapping[str, Any] | None = None) -> Parts:
     """From (X, y), (X, y, person), (X_train, y_train, X_test, y_test) or {"train": (X, y), "test": (X, y)}, where
-    `person` may follow each y. `classes`: all there are, if y does not show each."""
+    `person` may follow each y. `classes`: all there are, if y does not show each. `keys`: the recipe's [data]."""
+    keys = keys or {}
     if isinstance(data, dict) and "train" in data:
         train, test = data["train"], data.get("test")
     elif isinstance(data, (tuple, list)) and len(data) == 4:
@@ -179,18 +239,25 @@ def read_parts(data: Any, classes: Any = None, name: str = "arrays") -> Parts:
     classes = in_order(distinct_classes(labels))
     people = [np.asarray(person) for _, _, person in parts if person is not None]
     everyone = in_order(distinct(np.concatenate(people), "person")) if people else np.array([], dtype=str)
-    made = [_dataset(name, part, classes, everyone) for part in parts]
+    names = _class_names(classes, keys)
+    samples = [as_samples(_shaped(X, keys)) for X, _, _ in parts]
+    if samples[0].shape[1:] != samples[-1].shape[1:]:
+        raise ValueError(f"X: found test samples of shape {list(samples[-1].shape[1:])}, expected "
+                         f"{list(samples[0].shape[1:])} as for training")
+    _check_size(samples[0], keys)
+    made = [_dataset(X, part, classes, names, everyone) for X, part in zip(samples, parts)]
     return Parts(made[0], made[1] if len(made) > 1 else None, classes)
 
 
-def _dataset(name: str, part: tuple[Any, Any, Any], classes: np.ndarray, everyone: np.ndarray) -> Any:
+def _dataset(samples: np.ndarray, part: tuple[Any, Any, Any], classes: np.ndarray, class_names: list[str],
+             everyone: np.ndarray) -> Any:
     X, y, person = part
     return _core.Dataset(
-        name=name,
-        X=as_samples(X),
+        name="arrays",
+        X=samples,
         y=as_labels(y, classes),
-        class_names=[name_of(c) for c in classes],
-        columns=column_names(X),
+        class_names=class_names,
+        columns=column_names(X) if samples.ndim == 2 else [],
         groups=None if person is None else _ranks(person, everyone, np.uint32, "person"),
         group_names=[name_of(p) for p in everyone],
     )

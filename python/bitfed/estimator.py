@@ -53,7 +53,11 @@ except ImportError:  # none, or older than 1.6
 
 
 def _translate(cls: type, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Other libraries' names of parameters become ours."""
+    """Other libraries' names of parameters become ours. What has one value here is accepted with that value."""
+    for name, value in cls._FIXED.items():
+        found = parameters.pop(name, value)
+        if found != value:
+            raise ValueError(f"{name}: found {found!r}, expected {value!r}, which estimators here train on")
     unknown = [name for name in parameters if name not in cls._ALIASES and name not in cls._get_param_names()]
     if unknown:
         raise TypeError(f"{cls.__name__}: unknown parameter '{unknown[0]}'")
@@ -68,6 +72,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     """fit, partial_fit, predict, decision_function, export. A subclass makes the trainer and says how X is read."""
 
     _ALIASES: dict[str, str] = {}
+    _FIXED: dict[str, Any] = {}
     classes_: np.ndarray
     model_: Model
     if TYPE_CHECKING:  # scikit-learn's have no types
@@ -98,9 +103,19 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> Self:
         epochs = whole("epochs", self.epochs, 0, 2**32 - 1)
+        self._forget()
         X, y = self._labelled(X, y, reset=True)
         self._start(X, distinct_classes(y))
-        return self._learn(X, y, epochs)
+        try:
+            return self._learn(X, y, epochs)
+        except BaseException:  # Ctrl-C, too: half a fit is none
+            self._forget()
+            raise
+
+    def _forget(self) -> None:
+        """What an earlier fit left: its model would go with other classes and columns."""
+        for name in ("_trainer", "model_"):
+            self.__dict__.pop(name, None)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
         """Continues with one pass over these samples. The first call should name all classes."""
@@ -162,6 +177,8 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _validated(self, X, y=None, reset: bool = False):
         """Images are checked by shape and type alone; tables as scikit-learn checks them, where it is installed."""
+        if isinstance(X, (list, tuple)) and X and isinstance(X[0], (list, tuple)) and np.ndim(X[0]) > 1:
+            X = np.asarray(X)  # lists of images
         shape = getattr(X, "shape", ())
         if not reset and len(shape) > 1 and (len(shape) == 2) != getattr(self, "_of_tables", len(shape) == 2):
             expected = "a table [samples, features]" if self._of_tables else "images"
@@ -254,7 +271,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         state = dict(super().__getstate__())
         if "_trainer" in state:
             state["_trainer"] = state["_trainer"].save()
-            del state["model_"]
+            state.pop("model_", None)
         return state
 
     def __setstate__(self, state):

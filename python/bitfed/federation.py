@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _core
-from .data import MAX_THREADS, Parts, read_parts, whole
+from .data import MAX_THREADS, read_parts, whole
 from .methods import Fusion, Method
 from .models import Model, load
 from .progress import Progress
@@ -134,10 +134,9 @@ class Federation:
         if data is None and is_parquet(keys.get("file")):
             data = _core.find_data_file(keys["file"], str(data_dir))
         if is_table(data):
-            table = read_table(data, keys)
-            parts = Parts(table, None, np.asarray(table.class_names))
+            parts = read_table(data, keys)
         else:
-            parts = read_parts(data, classes) if data is not None else None
+            parts = read_parts(data, classes, keys) if data is not None else None
         if parts is not None:
             read = read.without_sources()
         overrides = dict(set or {}) | ({} if seed is None else {"seed": seed})

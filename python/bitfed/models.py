@@ -93,7 +93,10 @@ class Model:
     def scores(self, X: Any, threads: int = 0) -> np.ndarray:
         """Scores [sample, class]. The columns of a data frame are found by name."""
         threads = whole("threads", threads, 0, MAX_THREADS)
-        return self._core.scores(as_bits(X) if self._bits else as_samples(by_name(X, self._core.columns)), threads)
+        X = as_bits(X) if self._bits else as_samples(by_name(X, self._core.columns))
+        if X.shape[1:] != self.input_shape:
+            raise ValueError(f"X: found samples of shape {list(X.shape[1:])}, expected {list(self.input_shape)}")
+        return self._core.scores(X, threads)
 
     def predict(self, X: Any, threads: int = 0) -> np.ndarray:
         """The class with the largest score of each sample."""

@@ -52,6 +52,12 @@ class BinaryMLPClassifier(Estimator):
         self.seed = seed
         self.verbose = verbose
 
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities [sample, class]: the softmax of the scores, as in training."""
+        scores = self._scores(X).astype(np.float64)
+        exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return exponentials / exponentials.sum(axis=1, keepdims=True)
+
     def _read(self, X: np.ndarray) -> np.ndarray:
         if X.ndim != 2:
             raise ValueError(f"X: found {X.ndim} dimensions, expected a table [samples, features]")

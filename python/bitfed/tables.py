@@ -1,12 +1,16 @@
 """Tables: data frames and Parquet files, read by the rules of the program's CSV reader."""
 
+import csv
 import io
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from . import _core
+from .data import Parts
 
 
 def is_parquet(source: Any) -> bool:
@@ -18,8 +22,9 @@ def is_table(source: Any) -> bool:
     return is_parquet(source) or hasattr(source, "columns") or hasattr(source, "column_names")
 
 
-def read_table(source: Any, data: Mapping[str, Any]) -> Any:
-    """The data set of a table. `data`: the recipe's [data], whose label, person and ignore name columns."""
+def read_table(source: Any, data: Mapping[str, Any]) -> Parts:
+    """The data set of a table, with its labels as they are there. `data`: the recipe's [data], whose label, person and
+    ignore name columns."""
     name = str(source) if is_parquet(source) else "table"
     if "label" not in data:
         raise ValueError(f"{name}: found no data.label in the recipe, expected the name of the column to predict")
@@ -27,42 +32,74 @@ def read_table(source: Any, data: Mapping[str, Any]) -> Any:
         if not isinstance(data.get(key, ""), str):
             raise ValueError(f"data.{key}: found {data[key]!r}, expected a string"
                              + (" of names: 'a,b'" if key == "ignore" else ", the name of a column"))
-    ignored = data.get("ignore", "")
-    return _core.parse_table(
-        text=_csv(source, name),
+    unread = [key for key in ("image", "size", "channels", "class_names") if key in data]
+    if unread:
+        raise ValueError(f"data.{unread[0]}: found it with a table, expected it for images and arrays alone")
+    table = source if hasattr(source, "to_csv") else _arrow(source, name)
+    samples = _core.parse_table(
+        text=_csv(table, name),
         name=name,
         label=data["label"],
         person=data.get("person", ""),
-        ignore=ignored.split(",") if ignored else [],
+        ignore=data.get("ignore", ""),
     )
+    return Parts(samples, None, _own_labels(table, data["label"], samples.class_names))
 
 
-def _csv(source: Any, name: str) -> bytes:
-    if hasattr(source, "to_csv"):  # pandas
-        types = {"bool": "uint8", "boolean": "Int8"}  # the second one with gaps
-        flags = {column: types[str(dtype)] for column, dtype in source.dtypes.items() if str(dtype) in types}
-        return source.astype(flags).to_csv(index=False).encode()
+def _own_labels(table: Any, label: str, class_names: list[str]) -> np.ndarray:
+    """The classes as the table has them: numbers and flags, which are text in CSV."""
+    if hasattr(table, "to_csv"):
+        column = next(name for name in table.columns if str(name) == label)
+        distinct = table[[column]].dropna().drop_duplicates()
+        values = distinct[column].tolist()
+    else:
+        distinct = table.select([label]).drop_null().group_by([label]).aggregate([])
+        values = distinct.column(0).to_pylist()
+    texts = [row[0].strip(" \t") for row in csv.reader(io.StringIO(_csv(distinct, label).decode(), newline=""))][1:]
+    own = dict(zip(texts, values)) if len(texts) == len(values) else {}
+    return np.array([own.get(name, name) for name in class_names])
+
+
+def _arrow(source: Any, name: str) -> Any:
+    """A Parquet file, or a table of polars, as one of pyarrow."""
     try:
         import pyarrow
-        from pyarrow import csv, parquet
+        from pyarrow import parquet
     except ImportError as error:
         raise ImportError(f"{name}: Parquet is read by pyarrow, which is not installed: pip install pyarrow") from error
     try:
         table = parquet.read_table(source) if is_parquet(source) else source
         table = table.to_arrow() if hasattr(table, "to_arrow") else table  # polars
-        # The index of a data frame, which pandas stores beside its columns, is no column.
-        table = table.drop_columns([name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)])
+        for index, column in enumerate(table.schema):
+            if pyarrow.types.is_dictionary(column.type):
+                table = table.set_column(index, column.name, table.column(index).cast(column.type.value_type))
+    except pyarrow.ArrowException as error:
+        raise _no_table(name, error) from error
+    # The index of a data frame, which pandas stores beside its columns, is no column.
+    return table.drop_columns([name for name in table.column_names if re.fullmatch(r"__index_level_\d+__", name)])
+
+
+def _csv(table: Any, name: str) -> bytes:
+    """Flags are numbers, as a program writes them."""
+    if hasattr(table, "to_csv"):  # pandas
+        types = {"bool": "uint8", "boolean": "Int8"}  # the second one with gaps
+        flags = {column: types[str(dtype)] for column, dtype in table.dtypes.items() if str(dtype) in types}
+        return table.astype(flags).to_csv(index=False).encode()
+    import pyarrow.csv
+
+    try:
         for index, column in enumerate(table.schema):
             if pyarrow.types.is_boolean(column.type):
                 table = table.set_column(index, column.name, table.column(index).cast(pyarrow.uint8()))
-            elif pyarrow.types.is_dictionary(column.type):
-                table = table.set_column(index, column.name, table.column(index).cast(column.type.value_type))
         text = io.BytesIO()
-        csv.write_csv(table, text)
+        pyarrow.csv.write_csv(table, text)
     except pyarrow.ArrowException as error:
-        first = str(error).splitlines()[0]
-        raise ValueError(f"{name}: found no table of numbers and strings: {first}") from error
+        raise _no_table(name, error) from error
     return text.getvalue()
+
+
+def _no_table(name: str, error: Exception) -> ValueError:
+    return ValueError(f"{name}: found no table of numbers and strings: {str(error).splitlines()[0]}")
 
 
 def by_name(X: Any, columns: list[str]) -> Any:

@@ -39,10 +39,14 @@ class TsetlinClassifier(Estimator):
     seed          the same seed gives the same machine, on every computer
     verbose       show the progress of fit (tqdm)
 
+    Class sums are votes of clauses and no log-likelihoods, so there is no predict_proba: scikit-learn's
+    CalibratedClassifierCV fits one to decision_function.
+
     X is [samples, features], or uint8 images [samples, rows, columns] or [samples, rows, columns, channels]. It is
     read where it is, without a copy, if it is a contiguous array of float32, uint8 or bool.
     """
 
+    _FIXED = {"platform": "CPU"}
     _ALIASES = {
         "number_of_clauses": "n_clauses",
         "threshold": "T",
@@ -108,6 +112,10 @@ class TsetlinClassifier(Estimator):
         return _core.TsetlinTrainer, (recipe, columns, shape, len(self.classes_), self._seed())
 
     def _prepare(self, X: np.ndarray) -> None:
+        given = [member.get("booleanizer", "auto") for member in self.members or [{"booleanizer": self.booleanizer}]]
+        if X.ndim == 4 and not self._bits and any(isinstance(kind, str) for kind in given) and X.max() <= 1:
+            raise ValueError("X: found images of 0 and 1 only, expected pixels from 0 to 255; booleanizer='bits' takes "
+                             "them as bits")
         self._trainer.fit_booleanizer(X)
 
     def _in_own_words(self, text: str) -> str:

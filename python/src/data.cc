@@ -56,10 +56,10 @@ Dataset dataset_of(const std::string& name, const Array& array, const Labels& la
 
 // CSV text by the rules of the program, which are those of a recipe's data.file.
 Dataset parse_table(const nb::bytes& text, const std::string& name, const std::string& label,
-                    const std::string& person, const std::vector<std::string>& ignore) {
+                    const std::string& person, const std::string& ignore) {
   Dataset dataset;
   run_interruptibly([&](const Stop&) {
-    dataset = parse_csv({text.c_str(), text.size()}, name, {label, person, ignore});
+    dataset = parse_csv({text.c_str(), text.size()}, name, {label, person, split_names(ignore)});
   });
   return dataset;
 }

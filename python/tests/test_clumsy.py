@@ -163,12 +163,85 @@ def test_arguments_of_a_run(arguments, text):
         bitfed.run(RECIPE, **{"data": (X, Y), "progress": False, **arguments})
 
 
+@pytest.mark.parametrize("keys, text", [
+    ({"image": [8, 4, 1]}, r"data.image: found \[8, 4, 1\], but X has samples of shape \[8, 8\]"),
+    ({"image": 64}, "data.image: found 64, expected"),
+    ({"size": [64, 64]}, r"data.size: found \[64, 64\], but X holds images of \[8, 8\]; arrays are not scaled"),
+    ({"channels": 3}, "data.channels: found 3, but X holds images of 1"),
+    ({"class_names": ["a", "b"]}, "data.class_names: found 2 names, expected 3, for the labels 0 to 2"),
+    ({"class_names": "abc"}, "data.class_names: found 'abc', expected a list"),
+])
+def test_keys_of_images(keys, text):
+    with pytest.raises(ValueError, match="^" + text):
+        bitfed.run(dict(RECIPE, data=RECIPE["data"] | keys), (IMAGES, Y), progress=False)
+    same = {"size": [8, 8], "channels": 1, "image": [8, 8, 1], "class_names": ["a", "b", "c"]}
+    assert bitfed.Federation(dict(RECIPE, data=RECIPE["data"] | same), (IMAGES, Y)).class_names == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("samples, text", [
+    (IMAGES.astype(np.int64), r"Pixels from 0 to 255: X.astype\('uint8'\)$"),
+    (IMAGES.astype(np.float32), r"Pixels from 0 to 255: X.round\(\).astype\('uint8'\)$"),
+    (IMAGES / 255, r"Pixels from 0 to 1: \(255 \* X\).round\(\).astype\('uint8'\)$"),
+    (IMAGES - 128.0, "Found values from -128.0 to 127.0, expected pixels from 0 to 255$"),
+    (IMAGES.astype(str), r"or numbers \[samples, columns\]$"),
+])
+def test_images_of_other_types_come_with_the_right_hint(samples, text):
+    for call in (lambda: bitfed.run(RECIPE, (samples, Y)), lambda: machine(patch=3).fit(samples, Y)):
+        with pytest.raises(ValueError, match=text):
+            call()
+
+
+def test_images_of_zero_and_one_are_bits_or_refused():
+    bits = (IMAGES > 127).astype(np.uint8)
+    for booleanizer in ("auto", "threshold", "adaptive-gaussian"):
+        with pytest.raises(ValueError, match="X: found images of 0 and 1 only, .* booleanizer='bits'"):
+            machine(patch=3, booleanizer=booleanizer).fit(bits, Y)
+    same = [machine(patch=3, booleanizer="bits").fit(bits, Y), machine(patch=3).fit(bits > 0, Y),
+            machine(patch=3, booleanizer={"kind": "threshold", "level": 0}).fit(bits, Y),
+            machine(patch=3, booleanizer="threshold").fit(bits > 0, Y).fit(255 * bits, Y)]
+    assert len({str(fitted.predict(X)) for fitted, X in zip(same, (bits, bits > 0, bits, bits > 0))}) == 1
+
+
+def test_what_is_no_array():
+    class Sparse:
+        def toarray(self): ...
+
+    for samples, text in [((row for row in X), "X: found generator, expected an array$"),
+                          (Sparse(), r"X: found Sparse, expected an array: X.toarray\(\)$"),
+                          (X + 1j, "X: found complex64 values, expected numbers: they have imaginary parts"),
+                          (X.astype(float) * 1e300, r"X: row 0, column 0 is \S*e\+2\d\d, expected a finite number of 32 bits")]:
+        with pytest.raises(ValueError, match="^" + text):
+            bitfed.run(RECIPE, (samples, Y), progress=False)
+
+
+def test_test_samples_of_another_shape():
+    for train, test, text in [(X, X[:, :3], r"\[3\], expected \[4\]"), (IMAGES, IMAGES[:, :6], r"\[6, 8, 1\], expected \[8, 8, 1\]"),
+                              (IMAGES, X, r"\[4\], expected \[8, 8, 1\]")]:
+        with pytest.raises(ValueError, match="^X: found test samples of shape " + text + " as for training"):
+            bitfed.run(RECIPE, (train, Y, test, Y), progress=False)
+
+
+def test_models_are_asked_about_samples_of_another_shape():
+    for fitted, samples, text in [(machine().fit(X, Y), X[:, :3], r"\[3\], expected \[4\]"),
+                                  (machine().fit(X > 0, Y), X[:, :3] > 0, r"\[1, 1, 3\], expected \[1, 1, 4\]"),
+                                  (machine(patch=3).fit(IMAGES, Y), IMAGES[:, 1:], r"\[7, 8, 1\], expected \[8, 8, 1\]")]:
+        with pytest.raises(ValueError, match="^X: found samples of shape " + text):
+            fitted.model_.predict(samples)
+
+
+def test_lists_of_images_are_images():
+    with pytest.raises(ValueError, match=r"^X: found int64 \[60, 8, 8\], .*X.astype\('uint8'\)$"):
+        machine(patch=3).fit(IMAGES.tolist(), Y)
+
+
 def test_columns_are_named_by_strings():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(X).assign(kind=Y)
     for key, value in {"label": 4, "person": 3, "ignore": ["a"]}.items():
         with pytest.raises(ValueError, match=f"^data.{key}: found "):
             bitfed.run(dict(RECIPE, data={"label": "kind", key: value}), frame)
+    with pytest.raises(ValueError, match="^data.size: found it with a table"):
+        bitfed.run(dict(RECIPE, data={"label": "kind", "size": [8, 8]}), frame)
 
 
 def test_partitions():

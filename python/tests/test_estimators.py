@@ -65,6 +65,51 @@ def test_names_of_other_libraries_are_taken():
         machine.set_params(literal_budget=4, max_included_literals=6)
     with pytest.raises(TypeError, match="unknown parameter 'clauses'"):
         TsetlinClassifier(clauses=3)
+    assert TsetlinClassifier(30, platform="CPU").get_params() == TsetlinClassifier(30).get_params()
+    with pytest.raises(ValueError, match="^platform: found 'CUDA', expected 'CPU'"):
+        TsetlinClassifier(30, platform="CUDA")
+    with pytest.raises(TypeError, match="unknown parameter 'platform'"):
+        BinaryMLPClassifier(platform="CPU")
+
+
+@pytest.mark.parametrize("estimator", [TsetlinClassifier(4, epochs=1), BinaryMLPClassifier((4,), epochs=1)])
+def test_a_fit_that_is_stopped_leaves_no_model(estimator, monkeypatch):
+    """The earlier model would answer with the new classes."""
+    X, y = table()
+    estimator.fit(X, y)
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(estimator, "_train", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            estimator.fit(X[:, :2], np.array(["a", "b"])[np.arange(len(X)) % 2])
+    for unfitted in (estimator, pickle.loads(pickle.dumps(estimator))):
+        with pytest.raises(ValueError, match="not fitted"):
+            unfitted.predict(X)
+    assert set(estimator.partial_fit(X, y).predict(X)) <= set(y)
+
+
+def test_probabilities_of_a_perceptron():
+    X, y = table()
+    for labels in (y, y == y[0]):
+        network = BinaryMLPClassifier((16,), epochs=20, learning_rate=0.01).fit(X, labels)
+        probabilities = network.predict_proba(X)
+        assert probabilities.shape == (len(X), len(network.classes_))
+        assert np.allclose(probabilities.sum(axis=1), 1) and (probabilities >= 0).all()
+        assert (network.classes_[probabilities.argmax(axis=1)] == network.predict(X)).all()
+        # The softmax of scores: the difference of two classes' scores is that of their logarithms.
+        scores = network.model_.scores(X)
+        assert np.allclose(np.log(probabilities[:, 0] / probabilities[:, 1]), scores[:, 0] - scores[:, 1], atol=1e-3)
+    assert not hasattr(TsetlinClassifier(), "predict_proba")
+
+
+def test_probabilities_of_a_machine_are_calibrated_by_scikit_learn():
+    calibration = pytest.importorskip("sklearn.calibration")
+    X, y = table()
+    calibrated = calibration.CalibratedClassifierCV(TsetlinClassifier(20, epochs=5), cv=2).fit(X, y)
+    assert np.mean(calibrated.classes_[calibrated.predict_proba(X).argmax(axis=1)] == y) > 0.8
 
 
 def test_a_budget_of_literals_makes_clauses_short():
@@ -218,27 +263,26 @@ batch = 16
     assert network.score(X[train:], y[train:]) == pytest.approx(summary["accuracy"])
 
 
-def test_arrays_are_read_where_they_are():
-    """Peak memory of fit and predict, in a process of its own: less than half of the array's size above it."""
-    script = """
+@pytest.mark.parametrize("make, estimator", [
+    ("np.full((20000, 64, 64, 3), 100, np.uint8)",
+     "TsetlinClassifier(2, T=5, patch=(64, 64), epochs=1, booleanizer='threshold')"),
+    ("np.full((500000, 60), 1, np.float32)", "BinaryMLPClassifier((4,), epochs=1, batch=4096)"),
+])
+def test_arrays_are_read_where_they_are(make, estimator):
+    """Peak memory of fit and predict: less than half of the array's size above it. In a process of its own, whose
+    earlier peaks would hide a copy."""
+    script = f"""
 import numpy as np, resource
 from bitfed import TsetlinClassifier, BinaryMLPClassifier
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-rng = np.random.default_rng(0)
-X = np.zeros((20000, 64, 64, 3), np.uint8); X += 1
-y = np.arange(20000) % 2
-TsetlinClassifier(2, T=5, patch=3, epochs=1).fit(X[:10], y[:10]).predict(X[:10])
+X = {make}
+X[::2] = 0
+y = np.arange(len(X)) % 2
+estimator = {estimator}
+estimator.fit(X[:10], y[:10]).predict(X[:10])
 before = peak()
-machine = TsetlinClassifier(2, T=5, patch=(64, 64), epochs=1, booleanizer="threshold").fit(X, y)
-machine.predict(X)
+estimator.fit(X, y).predict(X)
 assert peak() - before < X.nbytes / 2, (peak() - before, X.nbytes)
-del X, machine
-T = np.zeros((500000, 60), np.float32); T[::2] = 1
-y = np.arange(500000) % 2
-BinaryMLPClassifier((4,), epochs=1).fit(T[:10], y[:10]).predict(T[:10])
-before = peak()
-BinaryMLPClassifier((4,), epochs=1, batch=4096).fit(T, y).predict(T)
-assert peak() - before < T.nbytes / 2, (peak() - before, T.nbytes)
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 
@@ -269,7 +313,7 @@ def test_check_estimator():
     checks.check_estimator(BinaryMLPClassifier((16,), epochs=60, learning_rate=0.01))
 
 
-def test_grid_search_pipeline_and_clone():
+def test_grid_search_pipeline_and_clone(squares):
     selection = pytest.importorskip("sklearn.model_selection")
     from sklearn.base import clone
     from sklearn.pipeline import make_pipeline
@@ -279,6 +323,10 @@ def test_grid_search_pipeline_and_clone():
     search = selection.GridSearchCV(TsetlinClassifier(epochs=3), {"n_clauses": [2, 20], "s": [2.0, 10.0]}, cv=2)
     search.fit(X, y)
     assert search.best_score_ > 0.8
+    images, labels = squares[:2]
+    of_images = selection.GridSearchCV(TsetlinClassifier(T=20, epochs=2), {"n_clauses": [2, 10], "patch": [4, (6, 6)]}, cv=2)
+    assert of_images.fit(images, labels).best_score_ > 0.8
+    assert of_images.predict(images).shape == labels.shape
     assert clone(search.best_estimator_).get_params() == search.best_estimator_.get_params()
     assert make_pipeline(StandardScaler(), TsetlinClassifier(20, epochs=5)).fit(X, y).score(X, y) > 0.9
 

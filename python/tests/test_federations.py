@@ -66,8 +66,9 @@ def test_names_of_recipes_and_text_beyond_ascii(tiny, tmp_path, monkeypatch):
     recipe = {"data": {"class_names": names, "partition": {"kind": "iid", "clients": 2}}, "model": {"name": "tm"}}
     assert tomllib.loads(toml_text(recipe)) == recipe
     federation = bitfed.Federation({"name": "n", "data": recipe["data"] | {"class_names": names}} | {
-        "model": {"name": "tm", "clauses": 4}, "method": {"name": "fedtm-bank"}}, rows(tiny))
+        "model": {"name": "tm", "clauses": 4}, "method": {"name": "fedtm-bank"}}, images(tiny))
     assert federation.name == "n"
+    assert federation.class_names == names
 
 
 def test_a_result_shows_itself(tiny):
@@ -123,33 +124,35 @@ def test_bad_recipes_are_one_line(tiny):
         bitfed.run(tiny / "one-shot.toml", (images(tiny)[0], images(tiny)[1][:-1]))
 
 
-def test_arrays_are_read_where_they_are():
-    """Peak memory of a run, in a process of its own: less than half of the arrays' size above it. A client's own part
-    is copied while the client trains."""
-    script = """
+MEASURED = {
+    "images": ("np.full((20000, 64, 64, 3), 1, np.uint8)", "(X, y, X, y)", {
+        "model": {"name": "ctm", "clauses": 2, "patch": [64, 64]}, "method": {"name": "fedtm-bank"},
+        "client": {"epochs": 1}}),
+    "table": ("np.zeros((20000, 3000), np.float32)", "(X, y, X, y)", {
+        "rounds": 1, "model": {"name": "mlp", "hidden": [4]}, "method": {"name": "fed-bin-mlp"},
+        "client": {"epochs": 1}}),
+}
+MEASURED["split"] = (MEASURED["table"][0], "(X, y)", MEASURED["table"][2])  # the last rows are for testing
+
+
+@pytest.mark.parametrize("case", MEASURED)
+def test_arrays_are_read_where_they_are(case):
+    """Peak memory of a run: less than half of the array's size above it. In a process of its own, whose earlier peaks
+    would hide a copy. A client's own part is copied while the client trains."""
+    make, data, recipe = MEASURED[case]
+    script = f"""
 import bitfed, gc, numpy as np, resource, sys
 def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-def grows(recipe, data, small):
-    recipe["data"] = recipe.get("data", {}) | {"partition": {"kind": "iid", "clients": 40}}
-    bitfed.run(recipe, small, threads=1, progress=False)
-    before, counts = peak(), [sys.getrefcount(array) for array in data]
-    bitfed.run(recipe, data, threads=1, progress=False)
-    size = sum(array.nbytes for array in data)
-    assert peak() - before < size / 2, (peak() - before, size)
-    gc.collect()
-    assert [sys.getrefcount(array) for array in data] == counts  # nobody keeps them
-    return size
-y = np.arange(20000) % 2
-X = np.full((20000, 64, 64, 3), 1, np.uint8)
+recipe = {recipe | {"data": {"partition": {"kind": "iid", "clients": 40}}}}
+X = {make}
 X[::2, :32] = 200
-images = {"model": {"name": "ctm", "clauses": 2, "patch": [64, 64]}, "method": {"name": "fedtm-bank"},
-          "client": {"epochs": 1}}
-grows(images, (X, y, X, y), (X[:400], y[:400], X[:10], y[:10]))
-del X
-T = np.repeat(y[:, None].astype(np.float32), 3000, axis=1)
-table = {"rounds": 1, "model": {"name": "mlp", "hidden": [4]}, "method": {"name": "fed-bin-mlp"}, "client": {"epochs": 1}}
-grows(table, (T, y, T, y), (T[:400], y[:400], T[:10], y[:10]))
-grows(table, (T, y), (T[:400], y[:400]))  # the last rows are for testing
+y = np.arange(20000) % 2
+bitfed.run(recipe, (X[:400], y[:400], X[:10], y[:10]), threads=1, progress=False)
+before, counts = peak(), [sys.getrefcount(array) for array in (X, y)]
+bitfed.run(recipe, {data}, threads=1, progress=False)
+assert peak() - before < X.nbytes / 2, (peak() - before, X.nbytes)
+gc.collect()
+assert [sys.getrefcount(array) for array in (X, y)] == counts  # nobody keeps them
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 
@@ -163,6 +166,39 @@ def test_images_without_test_samples_are_split_as_in_a_file(tiny, program, tmp_p
     expected = json.loads(program("run", "npz.toml", "--json", "--quiet", cwd=tmp_path))
     result = bitfed.run(recipe, (X, y), progress=False)
     assert result.model_sha256 == expected["model_sha256"] and result.accuracy == expected["accuracy"]
+
+
+OF_IMAGES = {"seed": 3, "data": {"partition": {"kind": "iid", "clients": 4}}, "method": {"name": "fedtm-bank"},
+             "model": {"name": "ctm", "clauses": 4, "patch": [4, 4]}, "client": {"epochs": 1}}
+
+
+@pytest.mark.parametrize("image", [None, [8, 8, 1]])
+def test_flags_are_the_pixels_of_a_file(image, tiny, program, tmp_path):
+    """Images, and rows of pixels that data.image gives their shape; the names of classes are the recipe's."""
+    X, y, *_ = images(tiny)
+    X = X > 100
+    if image:
+        X = X.astype(np.uint8).reshape(len(X), -1) * 255
+    np.savez(tmp_path / "set.npz", x=X, y=y)
+    keys = {"class_names": ["north-west", "north-east", "south-west", "south-east"]} | ({"image": image} if image else {})
+    recipe = dict(OF_IMAGES, data=OF_IMAGES["data"] | keys)
+    (tmp_path / "npz.toml").write_text(toml_text(dict(recipe, data=dict(recipe["data"], file="set.npz"))))
+    expected = json.loads(program("run", "npz.toml", "--json", "--quiet", cwd=tmp_path))
+    result = bitfed.run(recipe, (X, y), progress=False)
+    assert result.model_sha256 == expected["model_sha256"] and result.accuracy == expected["accuracy"] > 0.5
+    assert result.summary["class_names"] == keys["class_names"] == expected["class_names"]
+    assert bitfed.load(result.folder).classes.tolist() == keys["class_names"]
+    by_set = bitfed.run(OF_IMAGES, (X, y), set={f"data.{key}": value for key, value in keys.items()}, progress=False)
+    assert by_set.model_sha256 == result.model_sha256
+
+
+def test_images_of_zero_and_one_are_not_taken_for_black_ones(tiny):
+    X, y, *_ = images(tiny)
+    with pytest.raises(bitfed.InputError, match="^arrays: found no pixel above 75, .* every bit 0; images of 0 and 1"):
+        bitfed.run(OF_IMAGES, ((X > 100).astype(np.uint8), y), progress=False)
+    level = {"data.booleanize": {"kind": "threshold", "level": 0}}
+    for data, keys in (((X > 100).astype(np.uint8), level), (X > 100, {}), (X, {})):
+        assert bitfed.run(OF_IMAGES, (data, y), set=keys, progress=False).accuracy > 0.5
 
 
 @pytest.mark.parametrize("labels, people", [
@@ -376,21 +412,33 @@ def test_a_report_keeps_the_runs_it_is_about(tiny):
 
 
 def test_ctrl_c_stops_and_the_run_is_resumed(tiny, tmp_path):
+    """The signal comes after a round, which the resumed run does not repeat; its model is that of an undisturbed run."""
     script = f"""
-import bitfed, os, signal, threading
+import sys; sys.path[:0] = {[os.path.dirname(__file__)]!r}
+import os, pathlib, signal, threading, time
+from test_federations import *
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
-recipe = {str(tiny / 'fedtm.toml')!r}
-threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+events = pathlib.Path({str(tmp_path / 'run/events.jsonl')!r})
+def stop_after_a_round():
+    while not events.exists() or "round-finished" not in events.read_text():
+        time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=stop_after_a_round, daemon=True).start()
 try:
-    bitfed.run(recipe, set={{"rounds": 100000}}, out={str(tmp_path / 'run')!r}, progress=False)
+    bitfed.run(RECIPE, images(pathlib.Path({str(tiny)!r})), method=Slow(), out=events.parent, progress=False)
 except KeyboardInterrupt:
     print("stopped")
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert done.stdout == "stopped\n", done.stderr
     assert not (tmp_path / "run/summary.json").exists()
+    run = functools.partial(bitfed.run, RECIPE, images(tiny), method=Slow(), progress=False)
     with pytest.raises(bitfed.InputError, match="resume"):
-        bitfed.run(tiny / "fedtm.toml", set={"rounds": 100000}, out=tmp_path / "run", progress=False)
+        run(out=tmp_path / "run")
+    resumed = run(out=tmp_path / "run", resume=True)
+    assert resumed.model_sha256 == run(out=tmp_path / "whole").model_sha256
+    rounds = [event["round"] for event in resumed.records("round-finished")]
+    assert rounds.count(1) == 1 and rounds[-1] == 4
 
 
 def test_ctrl_c_stops_an_estimator():

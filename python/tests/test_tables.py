@@ -45,7 +45,33 @@ def test_a_data_frame_is_the_programs_table(frame, expected):
     assert result.model_sha256 == expected["model_sha256"]
     assert result.accuracy == expected["accuracy"]
     assert result.summary["notes"] == expected["notes"]
-    assert list(result.model.classes) == ["8", "9", "10", "11"]
+    assert result.model.classes.tolist() == [8, 9, 10, 11]
+
+
+def test_predictions_are_the_frames_own_labels(frame, expected):
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    recipe = dict(RECIPE, method={"name": "fedtm-bank"}, model={"name": "tm", "clauses": 20})
+    whole = frame.dropna()
+    gapped = whole.kind.astype(float).where(np.arange(len(whole)) % 9 > 0)
+    flags, words = whole.kind > 9, whole.kind.map({8: " a", 9: "b,\"c", 10: "é", 11: "10"})
+    for labels in (whole.kind, gapped, flags, flags.astype("boolean").where(gapped.notna()), words,
+                   words.astype("category"), whole.kind.astype("category"), whole.kind.astype("Int64"),
+                   whole.kind.astype(np.uint8)):
+        table = whole.assign(kind=labels)
+        tables = [table, pyarrow.Table.from_pandas(table, preserve_index=False)]
+        results = [bitfed.run(recipe, data, progress=False) for data in tables]
+        for result in results:
+            predicted, known = result.model.predict(whole), labels.notna().to_numpy()
+            assert np.mean(predicted[known] == labels[known].to_numpy()) > 0.6
+            assert set(predicted) <= set(labels[known])
+        # Text in the program's model.
+        assert all(isinstance(name, str) for name in results[0].summary["class_names"])
+
+
+def test_spaces_in_a_list_of_columns(frame, expected):
+    spaced = dict(RECIPE, data=RECIPE["data"] | {"ignore": " note , steps", "person": "who, where"})
+    tight = dict(RECIPE, data=RECIPE["data"] | {"ignore": "note,steps"})
+    assert bitfed.run(spaced, frame, progress=False).model_sha256 == bitfed.run(tight, frame, progress=False).model_sha256
 
 
 def test_flags_with_gaps_are_numbers(frame, expected):
@@ -106,7 +132,7 @@ def test_columns_are_found_by_name(frame, tmp_path):
     expected = result.model.predict(frame[names].to_numpy(np.float32))
     assert (result.model.predict(frame[[*reversed(frame.columns)]]) == expected).all()
     result.model.save(tmp_path / "model.safetensors")
-    assert (bitfed.load(tmp_path / "model.safetensors").predict(frame) == expected).all()
+    assert (bitfed.load(tmp_path / "model.safetensors").predict(frame) == expected.astype(str)).all()
     with pytest.raises(ValueError, match="found no column 'steps'"):
         result.model.predict(frame.drop(columns="steps"))
 

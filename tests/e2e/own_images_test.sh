@@ -230,6 +230,6 @@ refuse 'x.npy is said to unpack from .* to 4294967280' bad/claims.npz
 refuse 'folder-circle/b: found a file, expected a folder for each class' bad/folder-circle
 refuse 'found a folder in the folder of class .b.' bad/folder-above
 refuse '100 bytes, expected a multiple of 3073' bad/odd.bin
-refuse 'labels: found .*, expected one for|images' letters-train-images-idx3-ubyte.gz --set labels=letters-test-labels-idx1-ubyte.gz
+refuse ': 130 labels, but .* holds 600 images' letters-train-images-idx3-ubyte.gz --set labels=letters-test-labels-idx1-ubyte.gz
 refuse 'unknown key.*labels' letters-train-images-idx3-ubyte.gz --set labells=x --set labels=letters-train-labels-idx1-ubyte.gz
 refuse 'found Parquet, which the Python package reads' "$source_dir/README.md" --set format=parquet

@@ -60,6 +60,91 @@ grep -q 'height' onnx/model.onnx || fail "ONNX without columns"
 "$program" inspect table/model.safetensors | grep -Eq '(height|weight) (>|<=) ' || fail "clauses without names"
 grep -Eq '(height|weight) (&gt;|&lt;=) ' table/report.html || fail "a report without names"
 
+awk -F, '{print $0 (NR > 1 ? ",n" : ",note")}' table.csv >noted.csv
+"$program" run table.toml --quiet --out spaced --set data.file=noted.csv --set 'data.ignore= height , note' >/dev/null
+"$program" predict spaced/model.safetensors --data noted.csv --ignore 'height, note' >/dev/null ||
+  fail "spaces in a list of columns"
+
+echo "-- arrays and folders"
+python3 - <<'PYTHON'
+import csv, random, struct, zipfile, zlib, os
+draw = random.Random(4)
+
+
+def npy(descr, shape, data):
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + data
+
+
+def names(texts):
+    return npy("|S8", f"({len(texts)},)", b"".join(text.encode().ljust(8, b"\0") for text in texts))
+
+
+def write(name, columns, rows, kinds):
+    values = struct.pack(f"<{len(rows) * len(columns)}f", *(row[c] for row in rows for c in columns))
+    with zipfile.ZipFile(name, "w") as archive:
+        archive.writestr("x.npy", npy("<f4", f"({len(rows)}, {len(columns)})", values))
+        archive.writestr("y.npy", names(kinds))
+        archive.writestr("columns.npy", names(columns))
+
+
+rows = [{"height": float(r["height"]), "weight": float(r["weight"]), "note": draw.random(), "kind": r["kind"]}
+        for r in csv.DictReader(open("table.csv"))]
+kinds = [row["kind"] for row in rows]
+write("set.npz", ["height", "weight"], rows, kinds)
+write("turned.npz", ["note", "weight", "height"], rows, kinds)
+write("fewer.npz", ["note", "weight"], rows, kinds)
+
+
+def png(value):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 4, 4, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress((b"\0" + bytes([value] * 4)) * 4)) + chunk(b"IEND", b""))
+
+
+people = open("people.csv", "w")
+print("file,person", file=people)
+for folder, count in (("pets", 40), ("new", 4)):
+    for i in range(count):
+        kind = "cat" if i % 2 else "dog"
+        os.makedirs(f"{folder}/{kind}", exist_ok=True)
+        open(f"{folder}/{kind}/{i}.png", "wb").write(png(20 + i if i % 2 else 200 + i))
+        if folder == "pets":
+            print(f"{kind}/{i}.png,p{i // 10}", file=people)
+PYTHON
+cat >npz.toml <<'TOML'
+name = "npz"
+seed = 3
+[data]
+file = "set.npz"
+partition = { kind = "iid", clients = 3 }
+[model]
+name = "tm"
+clauses = 10
+[method]
+name = "fedtm-bank"
+[client]
+epochs = 3
+TOML
+"$program" run npz.toml --quiet --json --out npz >npz.json
+accuracy=$(field npz.json accuracy)
+expect "$accuracy test 40" npz/model.safetensors
+expect "$accuracy test 40" npz/model.safetensors --data set.npz
+grep -q 'the test rows of the run in set.npz, 40 of 200' predicted.json || fail "the set of the run is not named"
+all=$(predicted npz/model.safetensors --data set.npz --rows all)
+[ "$(predicted npz/model.safetensors --data turned.npz)" = "$all" ] || fail "columns of an archive by position: $all"
+grep -q 'all 200 rows of turned.npz, which is not what the model was trained on' predicted.json || fail "other rows"
+refuse "fewer: has no column 'height', an input of the model" npz/model.safetensors --data fewer.npz
+sed 's/set.npz/turned.npz/' npz.toml >turned.toml
+[ "$(predicted npz/model.safetensors --data turned.toml --rows all)" = "$all" ] || fail "columns of a recipe by position"
+
+sed 's/^file.*/folder = "pets"\nperson = "people.csv"/; s/"tm"/"ctm"\npatch = [2, 2]/; s/"iid", clients = 3/"column"/' \
+  npz.toml >pets.toml
+"$program" run pets.toml --quiet --json --out pets-run >pets.json
+expect "$(field pets.json accuracy) test 8" pets-run/model.safetensors --data pets
+[ "$(predicted pets-run/model.safetensors --data new | cut -d' ' -f 2-)" = "all 4" ] || fail "a folder of nobody's"
+
 echo "-- a model file of an earlier build"
 python3 - <<'PYTHON'
 import json, struct

@@ -191,6 +191,64 @@ done
 grep -q 'epochs = 1$' whole/quick/cells/*/recipe.toml
 digests whole/cells | cmp - whole.digests
 
+echo "-- the papers' tables over folders, where they are"
+python3 - <<'PYTHON'
+import json, os, random, struct, zlib
+draw = random.Random(1)
+
+
+def png(side):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + draw.randbytes(3 * side) for _ in range(side))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+top, classes = "folders/tiny-imagenet-200", ["n01", "n02", "n03"]
+os.makedirs(f"{top}/val/images")
+open(f"{top}/wnids.txt", "w").write("\n".join(classes) + "\n")
+with open(f"{top}/val/val_annotations.txt", "w") as annotations:
+    for k, name in enumerate(classes):
+        os.makedirs(f"{top}/train/{name}/images")
+        for i in range(16):
+            open(f"{top}/train/{name}/images/{name}_{i}.JPEG", "wb").write(png(16))
+            open(f"{top}/val/images/val_{16 * k + i}.JPEG", "wb").write(png(16))
+            print(f"val_{16 * k + i}.JPEG", name, 0, 0, 9, 9, sep="\t", file=annotations)
+for part in ("train", "test"):
+    os.makedirs(f"folders/femnist/{part}")
+    users = {f"f{u}": {"x": [[draw.random() for _ in range(784)] for _ in range(24)], "y": [0, 1, 2] * 8} for u in range(2)}
+    json.dump({"users": list(users), "num_samples": [24, 24], "user_data": users}, open(f"folders/femnist/{part}/all.json", "w"))
+PYTHON
+paper=("$program" reproduce --threads 1 --recipes "$work/papers" --out papers-out)
+mkdir -p papers/papers
+cp "$source_dir"/recipes/fed*-{tiny-imagenet,femnist}.toml papers/
+for number in 3 4 6; do  # the papers' rows, with networks and federations that take no time
+  file=papers/papers/fedbnn-table$number.toml
+  python3 - "$source_dir/recipes/papers/fedbnn-table$number.toml" >$file <<'PYTHON'
+import re, sys
+head, *rows = re.split(r"(?=\[\[row\]\])", open(sys.argv[1]).read())
+small = 'set = ["rounds=1", "client.epochs=1", "model.name=cnn4", "model.width=16", "federation.clients_per_round=2"]\n'
+print(head.replace("[[column]]", small + "[[column]]", 1))
+for row in rows:
+    if 'name = "Tiny' in row or 'name = "FEM' in row:
+        print(re.sub(r'"model.width=\d+"', '"client.batch=32"', row.replace("clients=100", "clients=2")).strip() + "\n")
+PYTHON
+  sed -i 's/clients = 100/clients = 2/' papers/fed*.toml
+done
+refuse "no row can be run: 'femnist' is not on this machine; fed.*-femnist.toml says what it is; 'tiny-imagenet-200' is not" \
+  fedbnn:table3 --recipes papers --out none
+for number in 3 4 6; do
+  "${paper[@]}" fedbnn:table$number --data-dir folders --quiet >out 2>err || fail "table $number: $(cat err)"
+  grep -q '[0-9]' papers-out/fedbnn-table$number/table.md && ! grep -q 'not on this machine' papers-out/fedbnn-table$number/table.md ||
+    fail "table $number: $(cat papers-out/fedbnn-table$number/table.md)"
+done
+mv folders/femnist folders/elsewhere
+"${paper[@]}" fedbnn:table4 --data-dir folders --out without >out 2>err || fail "without FEMNIST: $(cat err)"
+expect "rows skipped: 'femnist' is not on this machine; fedbnn-femnist.toml says what it is" err
+expect "^FEMNIST/IID/with, .*: not run, 'femnist' is not on this machine" without/fedbnn-table4/table.md
+expect '^| Tiny ImageNet | IID | with | 45.68 | [0-9]' without/fedbnn-table4/table.md
+
 echo "-- what is wrong"
 refuse "no row can be run: data set 'svhn' is not on this machine; .*fetch" tiny:table1 --rows svhn --out none
 refuse "no table is called 'tiny:table9' .did you mean .*looked for tiny-table9.toml in recipes/papers, .*share/bitfed/recipes/papers" tiny:table9

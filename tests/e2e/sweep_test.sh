@@ -33,6 +33,9 @@ refuse() {
 refuse '--grid model.clauses: expected key=value' one-shot.toml --grid model.clauses --out bad
 refuse "metrics: found 'acuracy'.*accuracy" one-shot.toml --grid seed=1 --metrics acuracy --out bad
 refuse 'model.clauses' one-shot.toml --grid model.clauses=7 --out bad
+refuse '--grid model.sensitivity=3 model.clauses=7: .*model.clauses: found 7' one-shot.toml --grid model.sensitivity=3 \
+  --grid model.clauses=20,7 --seeds 0,1 --out bad
+[ ! -e bad ] || fail "runs although a setting of a later one is refused: $(ls bad)"
 refuse 'another recipe' one-shot.toml --grid method.name=fedtm-bank,fedtmos --grid model.sensitivity=3,10 --seeds 0,1 \
   --set client.epochs=4 --out sweep
 "$program" report sweep/method.name-fedtmos+model.sensitivity-3/seed-* --out report.html >out

@@ -51,23 +51,12 @@ std::string listed(const std::vector<fs::path>& folders) {
   return joined(names);
 }
 
-std::vector<std::string> split_list(const std::string& list) {
-  std::vector<std::string> names;
-  size_t start = 0;
-  while (start < list.size()) {
-    const size_t comma = std::min(list.find(',', start), list.size());
-    names.push_back(list.substr(start, comma - start));
-    start = comma + 1;
-  }
-  return names;
-}
-
 DataSplit load_table(const Config& data, const std::string& data_dir, uint64_t seed) {
   const std::string file = data.required_string("file");
   CsvOptions options;
   options.label = data.required_string("label");
   options.person = data.text("person", "");
-  options.ignore = split_list(data.text("ignore", ""));
+  options.ignore = split_names(data.text("ignore", ""));
   const SplitSpec split = read_split(data, {});
   return split_table(load_csv(find_data_file(file, data.where("file"), data_dir), options), split, seed);
 }
@@ -103,16 +92,20 @@ std::vector<fs::path> data_search_path(const std::string& data_dir) {
   return folders;
 }
 
-fs::path find_data_file(const std::string& file, const std::string& where, const std::string& data_dir) {
+std::optional<fs::path> search_data_file(const std::string& file, const std::string& data_dir) {
   std::error_code code;
   if (fs::exists(file, code)) return file;
-  const std::vector<fs::path> folders = data_search_path(data_dir);
-  if (!fs::path(file).is_absolute()) {
-    for (const fs::path& folder : folders) {
-      if (fs::exists(folder / file, code)) return folder / file;
-    }
+  if (fs::path(file).is_absolute()) return std::nullopt;
+  for (const fs::path& folder : data_search_path(data_dir)) {
+    if (fs::exists(folder / file, code)) return folder / file;
   }
-  throw input_error("{}: no file {}; looked in the current folder and in {}", where, file, listed(folders));
+  return std::nullopt;
+}
+
+fs::path find_data_file(const std::string& file, const std::string& where, const std::string& data_dir) {
+  if (const auto found = search_data_file(file, data_dir)) return *found;
+  throw input_error("{}: no file {}; looked in the current folder and in {}", where, file,
+                    listed(data_search_path(data_dir)));
 }
 
 // Adds the notes that apply to any data set.

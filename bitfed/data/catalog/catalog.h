@@ -67,8 +67,10 @@ DataSplit load_data(const Config& data, const std::string& data_dir, uint64_t se
 // The same without images and arrays of one's own: their readers would double the size of a device's program.
 DataSplit load_device_data(const Config& data, const std::string& data_dir, uint64_t seed);
 
-// The file or folder as written if it exists, else the first on the search path; `where` names the recipe's
-// key in the error if there is none.
+// The file or folder as written if it exists, else the first on the search path; empty: there is none.
+std::optional<std::filesystem::path> search_data_file(const std::string& file, const std::string& data_dir);
+
+// The same; `where` names the recipe's key in the error if there is none.
 std::filesystem::path find_data_file(const std::string& file, const std::string& where,
                                      const std::string& data_dir);
 

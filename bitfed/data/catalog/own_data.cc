@@ -317,6 +317,19 @@ DataSplit split_at(const Dataset& whole, size_t train_count) {
   return {subset(whole, train), subset(whole, test)};
 }
 
+// Training and test samples together, so that both number the same classes and people.
+template <typename ClassNames>
+SamplesAt together(Parts parts, const std::string& name, const ClassNames& class_names) {
+  SamplesAt samples;
+  if (parts.test) {
+    samples.train_count = parts.train.size();
+    append(&parts.train, *std::move(parts.test));
+  }
+  const std::vector<std::string> names = class_names(parts.train);
+  samples.all = numbered(std::move(parts.train), name, names);
+  return samples;
+}
+
 }  // namespace
 
 SplitSpec usual_split(const Dataset& whole) {
@@ -335,24 +348,31 @@ DataSplit load_own_data(const Config& data, const std::string& data_dir, uint64_
       is_folder ? find_data_file(data.required_string("folder"), data.where("folder"), data_dir) : fs::path();
   Parts parts = is_folder ? read_folder(data, folder, data_dir) : FileReader(data, data_dir).read();
   const std::string name = set_name(is_folder ? folder : fs::path(file_names(data, "file").front()));
-  const size_t train_count = parts.train.size();
-  const bool has_test = parts.test.has_value();
   const std::vector<std::string> given = data.texts("class_names");
-  const std::vector<std::string> class_names = given.empty() ? parts.train.class_names : given;
-  // Together, so that both number the same classes and people.
-  if (has_test) append(&parts.train, *std::move(parts.test));
-  const Dataset whole = numbered(std::move(parts.train), name, class_names);
-  DataSplit split = has_test ? split_at(whole, train_count)
-                             : split_table(whole, read_split(data, usual_split(whole)), seed);
+  SamplesAt samples = together(std::move(parts), name, [&](const NamedSamples& all) {
+    return given.empty() ? all.class_names : given;
+  });
+  DataSplit split = split_as(data, samples, seed);
   add_pixel_statistics(data, &split);
   return split;
 }
 
-Dataset load_samples_at(const Config& data, const fs::path& path) {
-  Parts parts = read_at(data, path, {}, People::kNamed);
-  if (parts.test) append(&parts.train, *std::move(parts.test));
-  const std::vector<std::string> class_names = parts.train.class_names;
-  return numbered(std::move(parts.train), set_name(path), class_names);
+DataSplit split_as(const Config& data, const SamplesAt& samples, uint64_t seed) {
+  if (samples.train_count) return split_at(samples.all, *samples.train_count);
+  return split_table(samples.all, read_split(data, usual_split(samples.all)), seed);
+}
+
+SamplesAt load_samples_at(const Config& data, const fs::path& path) {
+  const auto with = [&](People people) {
+    return together(read_at(data, path, {}, people), set_name(path),
+                    [&](const NamedSamples& all) { return own_class_names(data, all); });
+  };
+  if (!data.has("person")) return with(People::kNamed);
+  try {
+    return with(People::kNamed);
+  } catch (const Error&) {
+    return with(People::kUnimportant);  // other samples than the recipe's may be nobody's that it knows
+  }
 }
 
 Dataset load_own_training(const Config& data, const fs::path& path, const fs::path& labels) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 
 #include "bitfed/base/config.h"
@@ -26,8 +27,17 @@ DataSplit load_own_data(const Config& data, const std::string& data_dir, uint64_
 // How samples without test samples are split unless the recipe says otherwise.
 SplitSpec usual_split(const Dataset& whole);
 
-// All samples of a file or folder that is read with the other keys of `data`.
-Dataset load_samples_at(const Config& data, const std::filesystem::path& path);
+struct SamplesAt {
+  Dataset all;                        // training samples first, in the order of the files
+  std::optional<size_t> train_count;  // where the files say which samples are for testing
+};
+
+// All samples of a file or folder that is read with the other keys of `data`. People are left out where the
+// recipe's `person` does not know them.
+SamplesAt load_samples_at(const Config& data, const std::filesystem::path& path);
+
+// Training and test samples, as a run of a recipe with this [data] would have them.
+DataSplit split_as(const Config& data, const SamplesAt& samples, uint64_t seed);
 
 // The training samples that a device has at `path`, as it may have nothing else: read with the keys `format`,
 // `image`, `label_bytes`, `size` and `channels` of a federation's recipe. Whose they are does not matter.

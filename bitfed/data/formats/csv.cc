@@ -84,16 +84,6 @@ std::vector<uint32_t> sorted_ranks(const std::vector<std::string>& strings) {
   return ranks;
 }
 
-std::vector<std::string> split_names(const std::string& list) {
-  std::vector<std::string> names;
-  size_t start = 0;
-  for (size_t comma; (comma = list.find(',', start)) != std::string::npos; start = comma + 1) {
-    names.emplace_back(trimmed(std::string_view(list).substr(start, comma - start)));
-  }
-  names.emplace_back(trimmed(std::string_view(list).substr(start)));
-  return names;
-}
-
 // The role of each column of the file.
 struct Layout {
   size_t label = 0;
@@ -383,6 +373,16 @@ bool has_columns(const fs::path& path, const std::string& columns) {
   };
   const std::vector<std::string> names = split_names(columns);
   return has(columns) || std::all_of(names.begin(), names.end(), has);
+}
+
+std::vector<std::string> split_names(std::string_view list) {
+  std::vector<std::string> names;
+  for (size_t start = 0; start < list.size();) {
+    const size_t comma = std::min(list.find(',', start), list.size());
+    names.emplace_back(trimmed(list.substr(start, comma - start)));
+    start = comma + 1;
+  }
+  return names;
 }
 
 Dataset load_csv(const fs::path& path, const CsvOptions& options) {

@@ -23,6 +23,9 @@ struct CsvOptions {
 // frame's index. Classes and people are sorted as strings, or by value where all are integers. `name` is for
 // error messages, which also name the line and the column.
 Dataset parse_csv(std::string_view text, std::string_view name, const CsvOptions& options);
+// The names of a list of columns, "a, b": without the spaces around them.
+std::vector<std::string> split_names(std::string_view list);
+
 // Whether the header of the file has all of these columns, "a,b"; true for none.
 bool has_columns(const std::filesystem::path& path, const std::string& columns);
 
