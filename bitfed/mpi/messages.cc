@@ -143,9 +143,9 @@ Confusion parse_confusion(Reader* reader) {
 
 MessageKind kind_of(const Bytes& message) {
   const uint8_t kind = message.empty() ? 0 : message[0];
-  if (kind < static_cast<uint8_t>(MessageKind::kJob) || kind > static_cast<uint8_t>(MessageKind::kPart))
+  if (kind < static_cast<uint8_t>(MessageKind::kJob) || kind > static_cast<uint8_t>(MessageKind::kHello))
     throw input_error("{}: found kind {}, expected 1 to {}", kSource, kind,
-                      static_cast<int>(MessageKind::kPart));
+                      static_cast<int>(MessageKind::kHello));
   return static_cast<MessageKind>(kind);
 }
 
@@ -223,11 +223,26 @@ Failure current_failure() {
   }
 }
 
+Bytes hello_message(const Hello& hello) {
+  Writer writer(MessageKind::kHello);
+  writer.text(hello.program);
+  writer.text(hello.host);
+  writer.u32(hello.threads);
+  return writer.take();
+}
+
+Hello read_hello(const Bytes& message) {
+  Reader reader(message);
+  Hello hello;
+  hello.program = reader.text();
+  hello.host = reader.text();
+  hello.threads = reader.u32();
+  reader.finish();
+  return hello;
+}
+
 Bytes ready_message(const Ready& ready) {
   Writer writer(MessageKind::kReady);
-  writer.text(ready.program);
-  writer.text(ready.host);
-  writer.u32(ready.threads);
   writer.text(ready.experiment);
   writer.u8(ready.failure ? 1 : 0);
   write_failure(ready.failure.value_or(Failure()), &writer);
@@ -237,9 +252,6 @@ Bytes ready_message(const Ready& ready) {
 Ready read_ready(const Bytes& message) {
   Reader reader(message);
   Ready ready;
-  ready.program = reader.text();
-  ready.host = reader.text();
-  ready.threads = reader.u32();
   ready.experiment = reader.text();
   const bool has_failed = reader.flag();
   Failure failure = parse_failure(&reader);

@@ -49,20 +49,36 @@ RankZero::~RankZero() {
   }
 }
 
-void RankZero::check(int rank, const Ready& ready, const Experiment& experiment) const {
-  const std::string name = rank_name(rank, ready.host);
-  if (ready.program != program_)
-    throw input_error("{}: found bitfed {}, expected that of rank 0, {}", name, ready.program, program_);
-  if (ready.failure) throw Error(ready.failure->kind, fmt::format("{}: {}", name, ready.failure->text));
-  const std::string own = experiment_text(experiment);
-  if (ready.experiment != own)
-    throw input_error("{}: read another recipe or other data than rank 0: {}", name,
-                      first_difference(own, ready.experiment));
+std::string RankZero::name(int rank) const {
+  return rank_name(rank, hosts_[static_cast<size_t>(rank)]);
+}
+
+// Before the first job. Every rank says hello before it says anything else.
+void RankZero::greet() {
+  if (has_greeted_) return;
+  has_greeted_ = true;
+  std::vector<Hello> hellos(static_cast<size_t>(ranks_.size()));
+  for (int left = workers(); left > 0; --left) {
+    const Communicator::Message message = wait_for_message(ranks_);
+    if (kind_of(message.bytes) != MessageKind::kHello)
+      throw failure("rank {}: found another message, expected that it says which program it runs",
+                    message.from);
+    hellos[static_cast<size_t>(message.from)] = read_hello(message.bytes);
+  }
+  for (int rank = 1; rank < ranks_.size(); ++rank) {
+    const Hello& hello = hellos[static_cast<size_t>(rank)];
+    hosts_[static_cast<size_t>(rank)] = hello.host;
+    threads_[static_cast<size_t>(rank)] = std::max(1u, hello.threads);
+    if (hello.program != program_)
+      throw input_error("{}: found bitfed {}, expected that of rank 0, {}", name(rank), hello.program,
+                        program_);
+  }
 }
 
 // Waits for all ranks, then reports the first of those that cannot take part.
 void RankZero::open(uint32_t job, const Experiment& experiment) {
   for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, number_message(MessageKind::kJob, job));
+  const std::string own = experiment_text(experiment);
   std::vector<Ready> ready(static_cast<size_t>(ranks_.size()));
   for (int left = workers(); left > 0;) {
     const Communicator::Message message = wait_for_message(ranks_);
@@ -70,10 +86,12 @@ void RankZero::open(uint32_t job, const Experiment& experiment) {
     ready[static_cast<size_t>(message.from)] = read_ready(message.bytes);
     --left;
   }
-  for (size_t rank = 1; rank < ready.size(); ++rank) {
-    check(static_cast<int>(rank), ready[rank], experiment);
-    hosts_[rank] = ready[rank].host;
-    threads_[rank] = std::max(1u, ready[rank].threads);
+  for (int rank = 1; rank < ranks_.size(); ++rank) {
+    const auto& [text, failure] = ready[static_cast<size_t>(rank)];
+    if (failure) throw Error(failure->kind, fmt::format("{}: {}", name(rank), failure->text));
+    if (text != own)
+      throw input_error("{}: read another recipe or other data than rank 0: {}", name(rank),
+                        first_difference(own, text));
   }
 }
 
@@ -108,14 +126,13 @@ Evaluation RankZero::evaluate(const Model& model, const EvaluationData& data) {
 void RankZero::throw_failure(const Communicator::Message& message) const {
   const Failure failure = read_failed(message.bytes);
   if (failure.kind == Error::Kind::kStopped) throw Error(failure.kind, failure.text);
-  throw Error(failure.kind,
-              fmt::format("{}: {}", rank_name(message.from, hosts_[static_cast<size_t>(message.from)]),
-                          failure.text));
+  throw Error(failure.kind, fmt::format("{}: {}", name(message.from), failure.text));
 }
 
 ExperimentResult RankZero::run(uint32_t job, const Experiment& experiment, ExperimentOptions options,
                                const EventSink& events) {
   run_promptly();
+  greet();
   open(job, experiment);
   options.rank_hosts = hosts_;
   options.transport = [&](const Experiment& read, ClientStates& states, const EventSink& sink) {
@@ -128,6 +145,7 @@ ExperimentResult RankZero::run(uint32_t job, const Experiment& experiment, Exper
 void RankZero::run_alone(const std::vector<uint32_t>& jobs, const std::function<bool()>& stop,
                          const std::function<void(uint32_t job, int rank)>& begun,
                          const std::function<void(uint32_t job)>& done) {
+  greet();
   size_t next = 0;
   const auto give = [&](int rank) {
     if (next == jobs.size()) return false;

@@ -22,12 +22,13 @@ class RankZero {
   RankZero& operator=(const RankZero&) = delete;
 
   // Has all ranks read job number `job`, then runs it as run_experiment does. Nothing is written before all
-  // ranks have read the same experiment with the same program.
+  // ranks, which run the same program, have read the same experiment.
   ExperimentResult run(uint32_t job, const Experiment& experiment, ExperimentOptions options,
                        const EventSink& events);
 
   // Deals whole jobs, each to be run by one rank without the others, in order as ranks become free. `done` is
-  // called after each. Error::Kind::kStopped if the user stops it.
+  // called after each. All ranks run the same program, or none begins. Error::Kind::kStopped if the user
+  // stops it.
   void run_alone(const std::vector<uint32_t>& jobs, const std::function<bool()>& stop,
                  const std::function<void(uint32_t job, int rank)>& begun,
                  const std::function<void(uint32_t job)>& done);
@@ -37,11 +38,13 @@ class RankZero {
  private:
   Evaluation evaluate(const Model& model, const EvaluationData& data);
   [[noreturn]] void throw_failure(const Communicator::Message& message) const;
+  void greet();
   void open(uint32_t job, const Experiment& experiment);
-  void check(int rank, const Ready& ready, const Experiment& experiment) const;
+  std::string name(int rank) const;
 
   Communicator& ranks_;
   std::string program_;
+  bool has_greeted_ = false;
   std::vector<std::string> hosts_;  // by rank
   std::vector<uint32_t> threads_;   // by rank; 0 of rank 0
 };

@@ -8,7 +8,6 @@
 #include "bitfed/base/stopwatch.h"
 #include "bitfed/federated/client_round.h"
 #include "bitfed/federated/personal_evaluation.h"
-#include "bitfed/mpi/launcher.h"
 #include "bitfed/mpi/messages.h"
 #include "bitfed/mpi/pause.h"
 #include "bitfed/zoo/zoo.h"
@@ -128,6 +127,7 @@ class Worker {
   // Receives in this thread, the only one that may use MPI; the pool's threads train.
   void run() {
     run_promptly();
+    ranks_.send(0, hello_message({options_.program, options_.host, options_.threads}));
     Pause pause, long_pause(kWhileTraining);
     const auto reset = [&] {
       pause.reset();
@@ -202,7 +202,7 @@ class Worker {
   }
 
   void load(uint32_t number) {
-    Ready ready{.program = options_.program, .host = host_name(), .threads = options_.threads};
+    Ready ready;
     try {
       job_.reset();
       job_ = std::make_unique<Job>(options_.load(number));
@@ -416,7 +416,7 @@ void run_worker(Communicator& ranks, const WorkerOptions& options) {
 }
 
 std::string experiment_text(const Experiment& experiment) {
-  return experiment.recipe + "\n" + experiment.depends_on;
+  return experiment.recipe + "\n" + experiment.depends_on + data_text(experiment);
 }
 
 }  // namespace bitfed

@@ -13,6 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case MessageKind::kResults:
         read_results(results_message(read_results(message)));
         break;
+      case MessageKind::kHello:
+        if (hello_message(read_hello(message)) != message) __builtin_trap();
+        break;
       case MessageKind::kReady:
         read_ready(ready_message(read_ready(message)));
         break;

@@ -51,8 +51,8 @@ Dataset table(size_t samples) {
   return data;
 }
 
-Experiment load(const std::string& more = "") {
-  return read_experiment(Config::parse(kRecipe + more, "recipe"), {table(330), table(99)}, "run",
+Experiment load(const std::string& more = "", Dataset test = table(99)) {
+  return read_experiment(Config::parse(kRecipe + more, "recipe"), {table(330), std::move(test)}, "run",
                          ClientsAre::kSimulated);
 }
 
@@ -195,7 +195,9 @@ TEST_F(RankZeroTest, ARankThatReadsSomethingElseIsNamed) {
   other.load = [](uint32_t) { return load("learning_rate = 0.5\n"); };
   EXPECT_THAT(error_text([&] { run(3, "recipe", other); }),
               HasSubstr("read another recipe or other data than rank 0"));
-  for (const char* name : {"program", "data", "memory", "recipe"})
+  other.load = [](uint32_t) { return load("", table(98)); };
+  EXPECT_THAT(error_text([&] { run(3, "test data", other); }), HasSubstr("'test samples = "));
+  for (const char* name : {"program", "data", "memory", "recipe", "test data"})
     EXPECT_FALSE(std::filesystem::exists(folder_ / name)) << name;
 }
 
@@ -223,6 +225,29 @@ TEST_F(RankZeroTest, WholeJobsAreDealtToRanks) {
   EXPECT_THAT(done, testing::UnorderedElementsAre(0, 2, 4, 6, 8, 9));
   for (uint32_t job = 0; job < runs.size(); ++job) EXPECT_EQ(runs[job], job % 2 == 0 || job == 9 ? 1 : 0);
   EXPECT_EQ(by.size(), 6u);
+}
+
+// Of the ranks 1, 2 and 3 the last differs.
+TEST_F(RankZeroTest, ARankThatRunsAJobAloneIsNamedAsItIs) {
+  const auto run_alone = [&](const WorkerOptions& last) {
+    ThreadRanks ranks(4);
+    WorkerOptions other = worker();
+    other.run_alone = [](uint32_t, const std::function<bool()>&) {};
+    return error_text([&] {
+      ranks.run(
+          [&](Communicator& zero) {
+            RankZero(zero, "1").run_alone(
+                {0, 1, 2}, {}, [](uint32_t, int) {}, [](uint32_t) {});
+          },
+          [&](Communicator& one) { run_worker(one, one.rank() == 3 ? last : other); });
+    });
+  };
+  WorkerOptions last = worker();
+  last.host = "node7";
+  last.run_alone = [](uint32_t, const std::function<bool()>&) { throw input_error("no data"); };
+  EXPECT_EQ(run_alone(last), "rank 3 on node7: no data");
+  last.program = "2";
+  EXPECT_EQ(run_alone(last), "rank 3 on node7: found bitfed 2, expected that of rank 0, 1");
 }
 
 TEST_F(RankZeroTest, AJobThatFailsEndsTheOthers) {
