@@ -7,6 +7,7 @@ namespace bitfed {
 namespace {
 
 constexpr const char* kSource = "a rank's message";
+constexpr double kMaxSeconds = 1e10;
 constexpr size_t kClientBytes = 64;  // of a client in a message, besides what it keeps and uploads
 
 class Writer {
@@ -228,6 +229,7 @@ Bytes hello_message(const Hello& hello) {
   writer.text(hello.program);
   writer.text(hello.host);
   writer.u32(hello.threads);
+  writer.u32(hello.processors);
   return writer.take();
 }
 
@@ -237,6 +239,7 @@ Hello read_hello(const Bytes& message) {
   hello.program = reader.text();
   hello.host = reader.text();
   hello.threads = reader.u32();
+  hello.processors = reader.u32();
   reader.finish();
   return hello;
 }
@@ -244,6 +247,7 @@ Hello read_hello(const Bytes& message) {
 Bytes ready_message(const Ready& ready) {
   Writer writer(MessageKind::kReady);
   writer.text(ready.experiment);
+  writer.text(ready.device);
   writer.u8(ready.failure ? 1 : 0);
   write_failure(ready.failure.value_or(Failure()), &writer);
   return writer.take();
@@ -253,6 +257,7 @@ Ready read_ready(const Bytes& message) {
   Reader reader(message);
   Ready ready;
   ready.experiment = reader.text();
+  ready.device = reader.text();
   const bool has_failed = reader.flag();
   Failure failure = parse_failure(&reader);
   if (has_failed) ready.failure = std::move(failure);
@@ -299,6 +304,8 @@ Results read_results(const Bytes& message) {
   Reader reader(message);
   Results results;
   results.busy_seconds = reader.f64();
+  if (!(results.busy_seconds >= 0 && results.busy_seconds < kMaxSeconds))
+    throw input_error("{}: found {} seconds, expected 0 to {}", kSource, results.busy_seconds, kMaxSeconds);
   results.wants_more = reader.flag();
   results.clients.resize(reader.count(63));
   for (TrainedClient& client : results.clients) client = parse_client(&reader);

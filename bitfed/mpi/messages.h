@@ -84,6 +84,7 @@ struct Hello {
   std::string program = {};
   std::string host = {};
   uint32_t threads = 1;
+  uint32_t processors = 1;  // that it may use
 };
 Bytes hello_message(const Hello& hello);
 Hello read_hello(const Bytes& message);
@@ -91,6 +92,7 @@ Hello read_hello(const Bytes& message);
 // What a rank has read; all must have read the same.
 struct Ready {
   std::string experiment = {};  // the recipe as resolved and what uploads depend on, the data included
+  std::string device = {};      // see Experiment
   std::optional<Failure> failure = {};
 };
 Bytes ready_message(const Ready& ready);

@@ -35,9 +35,10 @@ void add(const Confusion& part, Confusion* sum) {
 
 }  // namespace
 
-RankZero::RankZero(Communicator& ranks, std::string program)
+RankZero::RankZero(Communicator& ranks, std::string program, std::function<void(const std::string&)> warn)
     : ranks_(ranks),
       program_(std::move(program)),
+      warn_(std::move(warn)),
       hosts_(static_cast<size_t>(ranks.size()), host_name()),
       threads_(static_cast<size_t>(ranks.size())) {}
 
@@ -72,11 +73,15 @@ void RankZero::greet() {
     if (hello.program != program_)
       throw input_error("{}: found bitfed {}, expected that of rank 0, {}", name(rank), hello.program,
                         program_);
+    if (warn_ && hello.processors < hello.threads)
+      warn_(fmt::format("{}: {} threads, {} processor{}; see --bind-to and --cpus-per-task", name(rank),
+                        hello.threads, hello.processors, hello.processors == 1 ? "" : "s"));
   }
 }
 
-// Waits for all ranks, then reports the first of those that cannot take part.
-void RankZero::open(uint32_t job, const Experiment& experiment) {
+// Waits for all ranks, then reports the first of those that cannot take part. Returns the device that they
+// train on; empty: the CPU.
+std::string RankZero::open(uint32_t job, const Experiment& experiment) {
   for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, number_message(MessageKind::kJob, job));
   const std::string own = experiment_text(experiment);
   std::vector<Ready> ready(static_cast<size_t>(ranks_.size()));
@@ -87,18 +92,19 @@ void RankZero::open(uint32_t job, const Experiment& experiment) {
     --left;
   }
   for (int rank = 1; rank < ranks_.size(); ++rank) {
-    const auto& [text, failure] = ready[static_cast<size_t>(rank)];
+    const auto& [text, device, failure] = ready[static_cast<size_t>(rank)];
     if (failure) throw Error(failure->kind, fmt::format("{}: {}", name(rank), failure->text));
     if (text != own)
       throw input_error("{}: read another recipe or other data than rank 0: {}", name(rank),
                         first_difference(own, text));
   }
+  return ready.back().device;
 }
 
 // Every worker predicts a part of the samples by its threads. The counts do not depend on the parts.
 Evaluation RankZero::evaluate(const Model& model, const EvaluationData& data) {
   const uint64_t all = std::accumulate(threads_.begin(), threads_.end(), uint64_t{0});
-  Bytes bytes = encode(model.state());
+  const Bytes bytes = encode(model.state());
   uint64_t before = 0;
   for (int rank = 1; rank < ranks_.size(); ++rank) {
     const uint64_t after = before + threads_[static_cast<size_t>(rank)];
@@ -109,7 +115,7 @@ Evaluation RankZero::evaluate(const Model& model, const EvaluationData& data) {
                                         bytes.size()}));
     before = after;
   }
-  ranks_.broadcast(bytes.size(), &bytes);
+  ranks_.broadcast(bytes);
   Confusions sums;
   for (int left = workers(); left > 0;) {
     const Communicator::Message message = wait_for_message(ranks_);
@@ -133,13 +139,23 @@ ExperimentResult RankZero::run(uint32_t job, const Experiment& experiment, Exper
                                const EventSink& events) {
   run_promptly();
   greet();
-  open(job, experiment);
+  options.rank_device = open(job, experiment);
   options.rank_hosts = hosts_;
   options.transport = [&](const Experiment& read, ClientStates& states, const EventSink& sink) {
     return make_rank_transport(ranks_, {options.stop, hosts_, threads_}, read, states, sink);
   };
   options.evaluate_elsewhere = [&](const Model& model) { return evaluate(model, experiment.evaluation); };
   return run_experiment(experiment, options, events);
+}
+
+bool RankZero::is_faster_alone(size_t jobs, uint32_t clients) {
+  greet();
+  const uint64_t all = std::accumulate(threads_.begin(), threads_.end(), uint64_t{0});
+  const uint64_t of_worker = all / static_cast<uint64_t>(workers());
+  // In times of a client.
+  const uint64_t alone = (clients + of_worker - 1) / of_worker;
+  const uint64_t together = jobs * ((clients + all - 1) / all);
+  return alone < together;
 }
 
 void RankZero::run_alone(const std::vector<uint32_t>& jobs, const std::function<bool()>& stop,

@@ -283,9 +283,9 @@ def rank_messages():
     return {
         "number": struct.pack("<BI", 1, 5),
         "work": struct.pack("<BQI", 3, 1, 7) + text(b"kept"),
-        "evaluate": struct.pack("<B4Q", 4, 0, 5, 2, 3),
-        "hello": b"\x10" + text(b"0.1.0") + text(b"node7") + struct.pack("<I", 2),
-        "ready": b"\x07" + text(b"seed = 1") + b"\1\0" + text(b"no"),
+        "evaluate": struct.pack("<B5Q", 4, 0, 5, 2, 3, 100),
+        "hello": b"\x10" + text(b"0.1.0") + text(b"node7") + struct.pack("<II", 2, 1),
+        "ready": b"\x07" + text(b"seed = 1") + text(b"") + b"\1\0" + text(b"no"),
         "results": struct.pack("<Bd?Q", 8, 1.5, True, 1) + client,
         "confusion": struct.pack("<B6Q", 9, 2, 1, 2, 3, 4, 0),
         "progress": struct.pack("<BId", 10, 7, 0.5),

@@ -36,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         break;
       case MessageKind::kPart: {
         ClientMean mean({}, {true, false});
-        mean.add_part(read_part(message), {{0, 0, 0}, {0}});
+        mean.add_part(read_part(message).sum, {{0, 0, 0}, {0}});
         break;
       }
       default:
