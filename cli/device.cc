@@ -1,8 +1,10 @@
 #include "cli/device.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "bitfed/base/error.h"
+#include "bitfed/mpi/launcher.h"
 #ifdef BITFED_CUDA
 #include <malloc.h>
 
@@ -36,21 +38,21 @@ Trainers open_gpu(int index) {
   return trainers;
 }
 
-bool has_gpu() {
-  return cuda::device_count() > 0;
+int gpu_count() {
+  return cuda::device_count();
 }
 #else
 Trainers open_gpu(int /*index*/) {
   throw input_error("--device cuda: this program was built without CUDA, expected cpu or auto");
 }
 
-bool has_gpu() {
-  return false;
+int gpu_count() {
+  return 0;
 }
 #endif
 
-int index_of(const std::string& name) {
-  if (name == "cuda") return 0;
+int index_of(const std::string& name, unsigned turn) {
+  if (name == "cuda" || name == "auto") return static_cast<int>(turn) % std::max(1, gpu_count());
   int index = -1;
   const std::string number = name.starts_with("cuda:") ? name.substr(5) : "";
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), index);
@@ -71,9 +73,20 @@ void add_device_option(Command* command, std::string* device) {
       ->type_name("DEVICE");
 }
 
-std::shared_ptr<const Trainers> open_device(const std::string& name) {
-  if (name == "cpu" || (name == "auto" && !has_gpu())) return nullptr;
-  return std::make_shared<const Trainers>(open_gpu(name == "auto" ? 0 : index_of(name)));
+std::shared_ptr<const Trainers> open_device(const std::string& name, unsigned turn) {
+  if (name == "cpu" || (name == "auto" && gpu_count() == 0)) return nullptr;
+  return std::make_shared<const Trainers>(open_gpu(index_of(name, turn)));
+}
+
+std::shared_ptr<const Trainers> RankDevice::open() {
+  if (is_open_) return trainers_;
+  if (rank_ > 0) {
+    trainers_ = open_device(name_, local_rank());
+  } else if (name_ != "cpu") {
+    trainers_ = std::make_shared<const Trainers>(Trainers{.tf32 = true});  // may be asked of the others
+  }
+  is_open_ = true;
+  return trainers_;
 }
 
 }  // namespace bitfed::cli

@@ -82,11 +82,12 @@ void list_tables(const std::vector<fs::path>& folders) {
 // One call of the command: the runs to do, and the progress.
 class Reproduction {
  public:
-  Reproduction(const ReproduceArguments& arguments, PaperTable table)
+  // `device`: null for the CPU.
+  Reproduction(const ReproduceArguments& arguments, PaperTable table, std::shared_ptr<const Trainers> device)
       : arguments_(arguments),
         table_(std::move(table)),
         rows_(select_rows(table_, arguments.rows)),
-        device_(open_device(arguments.device)) {
+        device_(std::move(device)) {
     const fs::path out = arguments.quick ? fs::path(arguments.out) / "quick" : fs::path(arguments.out);
     options_.cells = out / "cells";
     options_.quick = arguments.quick;
@@ -123,7 +124,7 @@ class Reproduction {
   }
 
   Experiment load(uint32_t job) const {
-    return load_cell(table_, options_, cells_[job], arguments_.data_dir);
+    return load_cell(table_, options_, cells_[job], experiment_options());
   }
 
   ReproducedTable write() const {
@@ -284,8 +285,8 @@ class Reproduction {
     return static_cast<uint32_t>(&cell - cells_.data());
   }
 
-  // As many rows and seeds as fill all ranks are run by a rank each, the largest first; what is left in
-  // `pending_` is run by all ranks together, one cell after the other.
+  // As many rows and seeds as fill all ranks are run by a rank each, the largest first, and so is the rest if
+  // that is faster; else it is left in `pending_` and run by all ranks together, one cell after the other.
   void run_alone_on_ranks(const std::function<bool()>& stop) {
     std::vector<uint32_t> jobs;
     std::map<std::pair<size_t, int64_t>, double> costs;
@@ -296,7 +297,9 @@ class Reproduction {
     }
     const auto cost = [&](uint32_t job) { return costs[{cells_[job].row, cells_[job].seed}]; };
     std::stable_sort(jobs.begin(), jobs.end(), [&](uint32_t a, uint32_t b) { return cost(a) > cost(b); });
-    jobs.resize(jobs.size() - jobs.size() % static_cast<size_t>(ranks_->workers()));
+    const size_t rest = jobs.size() % static_cast<size_t>(ranks_->workers());
+    if (rest > 0 && !ranks_->is_faster_alone(rest, load(jobs.back()).clients_per_round))
+      jobs.resize(jobs.size() - rest);
     ranks_->run_alone(
         jobs, stop,
         [&](uint32_t job, int rank) {
@@ -305,7 +308,9 @@ class Reproduction {
         [&](uint32_t job) {
           if (!arguments_.quiet) fmt::print(stderr, "{}: done\n", job_text(job));
           std::erase_if(pending_, [&](const ReproductionCell* cell) {
-            return cell->row == cells_[job].row && cell->seed == cells_[job].seed;
+            const bool is_done = cell->row == cells_[job].row && cell->seed == cells_[job].seed;
+            if (is_done) estimate_.skip(cell->kind, cell->cost);
+            return is_done;
           });
           finish_row(cells_[job].row);
         });
@@ -365,8 +370,10 @@ class Reproduction {
 // A rank other than 0. It plans the same cells; what goes wrong is for rank 0 to report.
 void work(Communicator& ranks, const ReproduceArguments& arguments) {
   std::optional<Reproduction> reproduction;
+  RankDevice device(arguments.device, ranks.rank());
   const auto planned = [&]() -> const Reproduction& {
-    reproduction.emplace(arguments, load_paper_table(arguments.table, recipe_folders(arguments.recipes)));
+    reproduction.emplace(arguments, load_paper_table(arguments.table, recipe_folders(arguments.recipes)),
+                         device.open());
     return *reproduction;
   };
   run_worker(ranks, {.program = program_identity(BITFED_VERSION),
@@ -381,8 +388,13 @@ void reproduce(const ReproduceArguments& arguments) {
   if (arguments.list || arguments.table.empty()) return list_tables(folders);
   Communicator* const ranks = connect_ranks();
   if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
-  const auto zero = ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION)) : nullptr;
-  Reproduction reproduction(arguments, load_paper_table(arguments.table, folders));
+  const auto warn = [&](const std::string& text) {
+    if (!arguments.quiet) fmt::print(stderr, "{}\n", text);
+  };
+  const auto zero =
+      ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION), warn) : nullptr;
+  Reproduction reproduction(arguments, load_paper_table(arguments.table, folders),
+                            zero ? RankDevice(arguments.device, 0).open() : open_device(arguments.device));
   try {
     reproduction.run(zero.get());
   } catch (const Error& error) {

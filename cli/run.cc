@@ -147,7 +147,6 @@ ExperimentOptions options_of(const RunArguments& arguments) {
   options.reuse = arguments.reuse;
   options.version = BITFED_VERSION;
   options.stop = stop_on_signals();
-  options.trainers = open_device(arguments.device);
   if (arguments.resume) options.existing = RunFolderWriter::Existing::kResume;
   if (arguments.overwrite) options.existing = RunFolderWriter::Existing::kOverwrite;
   return options;
@@ -160,18 +159,28 @@ Experiment load(const RunArguments& arguments, const ExperimentOptions& options)
 
 // A rank other than 0.
 void work(Communicator& ranks, const RunArguments& arguments) {
-  const ExperimentOptions options = options_of(arguments);
+  ExperimentOptions options = options_of(arguments);
+  RankDevice device(arguments.device, ranks.rank());
+  const auto read = [&](uint32_t /*job*/) {
+    options.trainers = device.open();
+    return load(arguments, options);
+  };
   run_worker(ranks, {.program = program_identity(BITFED_VERSION),
                      .threads = std::max(1u, arguments.threads),
                      .stop = options.stop,
-                     .load = [&](uint32_t /*job*/) { return load(arguments, options); },
+                     .load = read,
                      .run_alone = {}});
 }
 
 ExperimentResult run_on(Communicator* ranks, const RunArguments& arguments, const EventSink& events) {
-  const ExperimentOptions options = options_of(arguments);
-  if (ranks == nullptr) return run_experiment(read_recipe(arguments), options, events);
-  RankZero zero(*ranks, program_identity(BITFED_VERSION));
+  ExperimentOptions options = options_of(arguments);
+  if (ranks == nullptr) {
+    options.trainers = open_device(arguments.device);
+    return run_experiment(read_recipe(arguments), options, events);
+  }
+  RankZero zero(*ranks, program_identity(BITFED_VERSION),
+                [&](const std::string& text) { events(Warning{.text = text}); });
+  options.trainers = RankDevice(arguments.device, 0).open();
   events(Loading{});
   return zero.run(0, load(arguments, options), options, events);
 }

@@ -83,7 +83,9 @@ ReproducedTable gather(ReproducedTable table, const SweepArguments& arguments,
   return table;
 }
 
-SweepOptions sweep_options(const SweepArguments& arguments, bool on_ranks) {
+// `trainers`: of the device, null for the CPU.
+SweepOptions sweep_options(const SweepArguments& arguments, bool on_ranks,
+                           std::shared_ptr<const Trainers> trainers) {
   SweepOptions options;
   options.recipe = arguments.recipe;
   options.overrides = arguments.overrides;
@@ -95,7 +97,7 @@ SweepOptions sweep_options(const SweepArguments& arguments, bool on_ranks) {
   options.experiment.threads = std::max(1u, threads / arguments.jobs);
   options.experiment.version = BITFED_VERSION;
   options.experiment.stop = stop_on_signals();
-  options.experiment.trainers = open_device(arguments.device);
+  options.experiment.trainers = std::move(trainers);
   return options;
 }
 
@@ -108,8 +110,9 @@ std::vector<SweepRun> plan(const SweepArguments& arguments, const SweepOptions& 
 // A rank other than 0. It plans the same runs: a job is the number of a group's first run. What goes wrong is
 // for rank 0 to report.
 void work(Communicator& ranks, const SweepArguments& arguments) {
+  RankDevice device(arguments.device, ranks.rank());
   const auto run_alone = [&](uint32_t job, const std::function<bool()>& stop) {
-    SweepOptions options = sweep_options(arguments, true);
+    SweepOptions options = sweep_options(arguments, true, device.open());
     options.experiment.stop = stop;
     for (const std::vector<SweepRun>& group : group_sweep(options.axes, plan(arguments, options))) {
       if (group.front().number == job)
@@ -117,7 +120,7 @@ void work(Communicator& ranks, const SweepArguments& arguments) {
     }
   };
   const auto load = [&](uint32_t job) {
-    const SweepOptions options = sweep_options(arguments, true);
+    const SweepOptions options = sweep_options(arguments, true, device.open());
     return load_sweep_run(options, plan(arguments, options).at(job));
   };
   run_worker(ranks, {.program = program_identity(BITFED_VERSION),
@@ -127,8 +130,8 @@ void work(Communicator& ranks, const SweepArguments& arguments) {
                      .run_alone = run_alone});
 }
 
-// As many groups as fill all ranks are run by a rank each; the rest by all ranks together, one run after the
-// other. What is finished is only looked at.
+// As many groups as fill all ranks are run by a rank each, and so is the rest if that is faster; else by all
+// ranks together, one run after the other. What is finished is only looked at.
 void sweep_on_ranks(RankZero& ranks, SweepOptions options, const std::vector<SweepRun>& runs, bool quiet,
                     const SweepProgress& finished) {
   std::vector<SweepRun> done;
@@ -142,7 +145,11 @@ void sweep_on_ranks(RankZero& ranks, SweepOptions options, const std::vector<Swe
     }
   }
   run_sweep(options, done, finished);
-  const size_t alone = pending.size() - pending.size() % static_cast<size_t>(ranks.workers());
+  const size_t rest = pending.size() % static_cast<size_t>(ranks.workers());
+  size_t alone = pending.size() - rest;
+  if (rest > 0 &&
+      ranks.is_faster_alone(rest, load_sweep_run(options, pending[alone].front()).clients_per_round))
+    alone = pending.size();
   std::vector<uint32_t> jobs;
   for (size_t i = 0; i < alone; ++i) jobs.push_back(static_cast<uint32_t>(pending[i].front().number));
   ranks.run_alone(
@@ -166,8 +173,14 @@ void sweep_on_ranks(RankZero& ranks, SweepOptions options, const std::vector<Swe
 void sweep(const SweepArguments& arguments) {
   Communicator* const ranks = connect_ranks();
   if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
-  const auto zero = ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION)) : nullptr;
-  const SweepOptions options = sweep_options(arguments, ranks != nullptr);
+  const auto warn = [&](const std::string& text) {
+    if (!arguments.quiet) fmt::print(stderr, "{}\n", text);
+  };
+  const auto zero =
+      ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION), warn) : nullptr;
+  const SweepOptions options =
+      sweep_options(arguments, zero != nullptr,
+                    zero ? RankDevice(arguments.device, 0).open() : open_device(arguments.device));
   const std::vector<SweepRun> runs = plan(arguments, options);
   const fs::path out = runs.front().folder.parent_path().parent_path();
   const ReproducedTable empty = empty_table(arguments, options.axes, runs);

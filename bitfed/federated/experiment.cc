@@ -126,6 +126,11 @@ std::string groups_text(const Config& data, const Dataset& train) {
   return fmt::format("groups = {}\n", sha256_hex({bytes, train.groups.size() * sizeof(uint32_t)}));
 }
 
+// Of `before` and these.
+uLong checksum(uLong before, const std::vector<uint32_t>& numbers) {
+  return crc32_z(before, reinterpret_cast<const Bytef*>(numbers.data()), numbers.size() * sizeof(uint32_t));
+}
+
 // Throws for unknown keys. With another method or model than the recipe's (--set method.name=...), the
 // recipe's keys for the one that was replaced are dropped instead, and named in a note.
 void check_keys(const Config& recipe, Experiment* experiment) {
@@ -148,6 +153,23 @@ std::string fingerprint(const Dataset& dataset) {
   const auto* labels = reinterpret_cast<const uint8_t*>(dataset.labels.data());
   return fmt::format("{:08x}-{}", crc32_z(0, bytes, size),
                      sha256_hex({labels, dataset.labels.size() * sizeof(uint16_t)}).substr(0, 16));
+}
+
+std::string data_text(const Experiment& experiment) {
+  const auto line = [](const char* name, const Dataset& dataset) {
+    uLong names = 0;
+    for (const std::string& group : dataset.group_names)  // with the 0 at its end
+      names = crc32_z(names, reinterpret_cast<const Bytef*>(group.c_str()), group.size() + 1);
+    return fmt::format("{} samples = {}\n{} groups = {:08x}-{:08x}\n", name, fingerprint(dataset), name,
+                       checksum(0, dataset.groups), names);
+  };
+  uLong clients = 0;
+  for (const std::vector<uint32_t>& samples : experiment.partition) {
+    const std::vector<uint32_t> size = {static_cast<uint32_t>(samples.size())};
+    clients = checksum(checksum(clients, size), samples);
+  }
+  return line("train", experiment.train) + line("test", experiment.evaluation.test) +
+         line("validation", experiment.evaluation.validation) + fmt::format("partition = {:08x}\n", clients);
 }
 
 Experiment read_experiment(const Config& recipe, DataSplit data, const std::string& default_name,

@@ -77,6 +77,10 @@ Experiment load_experiment(const Config& recipe, const std::string& data_dir, co
 // Changes with any sample: a checksum of the values, a digest of the labels.
 std::string fingerprint(const Dataset& dataset);
 
+// Changes with any sample, for training, testing or validation, and with the person or the client that a
+// sample belongs to: a line each. In about the time that the samples take to be read from memory.
+std::string data_text(const Experiment& experiment);
+
 // "Dir(0.1), 10 clients", or that they bring their own.
 std::string partition_text(const Experiment& experiment);
 

@@ -110,7 +110,8 @@ class ServerHalf {
 
   // Whether a round of training is a sum that several processes can make. Then another half of the same
   // method, restored from the round's broadcast, may accept some of the uploads: take_part() is what it has
-  // accepted since its last one, and accept_part() of that is the same as accepting those uploads here.
+  // accepted since its last one, their number as the scalar "clients", and accept_part() of that is the same
+  // as accepting those uploads here.
   virtual bool adds_up() const { return false; }
   virtual State take_part() { return {}; }
   virtual void accept_part(const State& /*part*/) {}

@@ -94,6 +94,7 @@ RunSummary run_federation(const Experiment& experiment, Transport& transport, Ro
   summary.client_results = own.table(federation.model());
   summary.version = hooks.version;
   add_ranks(hooks.rank_hosts, &summary);
+  if (!hooks.rank_device.empty()) summary.device = hooks.rank_device;
   // Of this process alone: what ran before an interruption is not in it.
   summary.wall_seconds = hooks.clock.seconds();
   write_summary(hooks.folder, summary);

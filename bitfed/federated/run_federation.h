@@ -28,8 +28,9 @@ struct RunHooks {
   std::function<bool()> stop = {};   // the user wants to stop
   std::string version = {};          // of the program, for the summary
   std::vector<std::string> rank_hosts =
-      {};                // for the summary: the host of each process; empty: this one alone
-  Stopwatch clock = {};  // the summary's wall_seconds count from its start
+      {};                        // for the summary: the host of each process; empty: this one alone
+  std::string rank_device = {};  // for the summary: what the other processes train on; empty: the CPU
+  Stopwatch clock = {};          // the summary's wall_seconds count from its start
 };
 
 // Runs the federation of an experiment, or what is left of it, over any transport: the one place where

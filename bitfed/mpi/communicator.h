@@ -28,9 +28,10 @@ class Communicator {
   // A message that has arrived; empty: none yet.
   virtual std::optional<Message> poll() = 0;
 
-  // Called by all ranks, with the same size: the bytes of rank 0 replace those of the others. Returns when
-  // this rank has them.
-  virtual void broadcast(size_t size, Bytes* bytes) = 0;
+  // Called by rank 0, while each of the others calls the second with the number of these bytes: they receive
+  // them.
+  virtual void broadcast(const Bytes& bytes) = 0;
+  virtual Bytes receive_broadcast(size_t size) = 0;
 };
 
 }  // namespace bitfed

@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -62,8 +63,9 @@ Communicator* connect_ranks() {
   // more.
   prctl(PR_SET_TIMERSLACK, 1000UL);
   using Connect = Communicator*();
+  // Its number changes with Communicator: the module of another build is refused.
   void* const module = open_module(ranks);
-  auto* const connect = reinterpret_cast<Connect*>(dlsym(module, "bitfed_connect_ranks"));
+  auto* const connect = reinterpret_cast<Connect*>(dlsym(module, "bitfed_connect_ranks_2"));
   if (connect == nullptr) throw failure("{}: not a module of bitfed: {}", kModule, dlerror());
   static const std::unique_ptr<Communicator> communicator(connect());
   if (communicator->size() == ranks) return communicator.get();
@@ -71,6 +73,16 @@ Communicator* connect_ranks() {
       "started as one of {} ranks, but MPI finds {}: with Slurm choose an interface that both know, such as "
       "srun --mpi=pmix (srun --mpi=list shows them)",
       ranks, communicator->size());
+}
+
+// Open MPI's, MPICH's and Intel's mpirun before srun: within a batch job Slurm's variable is that of the
+// batch script.
+unsigned local_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}) {
+    if (const char* value = std::getenv(name))
+      return static_cast<unsigned>(std::max(0L, std::strtol(value, nullptr, 10)));
+  }
+  return 0;
 }
 
 std::string program_identity(const std::string& version) {

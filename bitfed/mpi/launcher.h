@@ -13,6 +13,9 @@ namespace bitfed {
 // that is printed afterwards.
 Communicator* connect_ranks();
 
+// The rank's number among those of its node, as launchers tell it; 0 where they do not.
+unsigned local_rank();
+
 // Names the program file, for comparing ranks: "0.1.0 (build 1a2b3c4d5e6f)".
 std::string program_identity(const std::string& version);
 

@@ -7,6 +7,7 @@ namespace bitfed {
 namespace {
 
 constexpr const char* kSource = "a rank's message";
+constexpr double kMaxSeconds = 1e10;
 constexpr size_t kClientBytes = 64;  // of a client in a message, besides what it keeps and uploads
 
 class Writer {
@@ -143,9 +144,9 @@ Confusion parse_confusion(Reader* reader) {
 
 MessageKind kind_of(const Bytes& message) {
   const uint8_t kind = message.empty() ? 0 : message[0];
-  if (kind < static_cast<uint8_t>(MessageKind::kJob) || kind > static_cast<uint8_t>(MessageKind::kPart))
+  if (kind < static_cast<uint8_t>(MessageKind::kJob) || kind > static_cast<uint8_t>(MessageKind::kHello))
     throw input_error("{}: found kind {}, expected 1 to {}", kSource, kind,
-                      static_cast<int>(MessageKind::kPart));
+                      static_cast<int>(MessageKind::kHello));
   return static_cast<MessageKind>(kind);
 }
 
@@ -223,12 +224,30 @@ Failure current_failure() {
   }
 }
 
+Bytes hello_message(const Hello& hello) {
+  Writer writer(MessageKind::kHello);
+  writer.text(hello.program);
+  writer.text(hello.host);
+  writer.u32(hello.threads);
+  writer.u32(hello.processors);
+  return writer.take();
+}
+
+Hello read_hello(const Bytes& message) {
+  Reader reader(message);
+  Hello hello;
+  hello.program = reader.text();
+  hello.host = reader.text();
+  hello.threads = reader.u32();
+  hello.processors = reader.u32();
+  reader.finish();
+  return hello;
+}
+
 Bytes ready_message(const Ready& ready) {
   Writer writer(MessageKind::kReady);
-  writer.text(ready.program);
-  writer.text(ready.host);
-  writer.u32(ready.threads);
   writer.text(ready.experiment);
+  writer.text(ready.device);
   writer.u8(ready.failure ? 1 : 0);
   write_failure(ready.failure.value_or(Failure()), &writer);
   return writer.take();
@@ -237,10 +256,8 @@ Bytes ready_message(const Ready& ready) {
 Ready read_ready(const Bytes& message) {
   Reader reader(message);
   Ready ready;
-  ready.program = reader.text();
-  ready.host = reader.text();
-  ready.threads = reader.u32();
   ready.experiment = reader.text();
+  ready.device = reader.text();
   const bool has_failed = reader.flag();
   Failure failure = parse_failure(&reader);
   if (has_failed) ready.failure = std::move(failure);
@@ -287,6 +304,8 @@ Results read_results(const Bytes& message) {
   Reader reader(message);
   Results results;
   results.busy_seconds = reader.f64();
+  if (!(results.busy_seconds >= 0 && results.busy_seconds < kMaxSeconds))
+    throw input_error("{}: found {} seconds, expected 0 to {}", kSource, results.busy_seconds, kMaxSeconds);
   results.wants_more = reader.flag();
   results.clients.resize(reader.count(63));
   for (TrainedClient& client : results.clients) client = parse_client(&reader);

@@ -11,7 +11,7 @@
 namespace bitfed {
 
 // What ranks send each other: a byte for the kind, then fields in order, little endian. All ranks run the
-// same program (Ready tells), so that the format has no versions; it is checked all the same.
+// same program (Hello tells), so that the format has no versions; it is checked all the same.
 
 enum class MessageKind : uint8_t {
   // From rank 0.
@@ -32,6 +32,8 @@ enum class MessageKind : uint8_t {
   // Of sums.
   kSum,   // from rank 0: no clients follow; when yours are done, hand over what their uploads add up to
   kPart,  // to the rank before this one, see parent_of
+  // To rank 0, before all others.
+  kHello,
 };
 
 MessageKind kind_of(const Bytes& message);
@@ -77,12 +79,20 @@ Failure read_failed(const Bytes& message);
 // The failure that is being handled, in a catch block.
 Failure current_failure();
 
-// What a rank has read; all must have read the same.
-struct Ready {
+// Who a rank is; all must run the same program.
+struct Hello {
   std::string program = {};
   std::string host = {};
   uint32_t threads = 1;
+  uint32_t processors = 1;  // that it may use
+};
+Bytes hello_message(const Hello& hello);
+Hello read_hello(const Bytes& message);
+
+// What a rank has read; all must have read the same.
+struct Ready {
   std::string experiment = {};  // the recipe as resolved and what uploads depend on, the data included
+  std::string device = {};      // see Experiment
   std::optional<Failure> failure = {};
 };
 Bytes ready_message(const Ready& ready);

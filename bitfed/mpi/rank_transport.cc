@@ -22,6 +22,8 @@ constexpr double kShareSeconds = 0.005;
 
 constexpr double kLateness = 0.01;  // of a client's seconds, that rank 0 may be late for its results
 
+constexpr int kRankOfPart = 1;  // the only one that hands its sum to rank 0, see parent_of
+
 // Among all rounds of this process: what belongs to one that was stopped is told apart.
 uint64_t next_number() {
   static std::atomic<uint64_t> rounds = 0;
@@ -38,6 +40,7 @@ class RankTransport : public Transport {
         half_(experiment.method->make_client()),
         states_(states),
         events_(std::move(events)),
+        dealt_(experiment.partition.size()),
         adds_up_(experiment.rounds > 1 && experiment.method->make_server()->adds_up()),
         threads_(std::accumulate(options.threads.begin(), options.threads.end(), 0u)) {}
 
@@ -48,6 +51,7 @@ class RankTransport : public Transport {
     received_bytes_ = 0;
     load_.reset();
     part_.reset();
+    added_ = 0;
     std::vector<Dealer::Client> present = answering(round, clients);
     const bool sums = adds_up_ && round > 0 && present.size() >= kClientsPerWorker * workers();
     const size_t answers = present.size();
@@ -56,13 +60,15 @@ class RankTransport : public Transport {
     // An upload that is worth storing is sent by itself.
     number_ = next_number();
     send_all(round_message({number_, round, broadcast.size(), sums ? FederationOptions().keep_seconds : 0}));
-    Bytes bytes = broadcast;
-    ranks_.broadcast(bytes.size(), &bytes);
+    ranks_.broadcast(broadcast);
     outstanding_.assign(static_cast<size_t>(ranks_.size()), 0);
-    asks_for_sums_ = sums;
+    sums_ = asks_for_sums_ = sums;
     for (int rank = 1; rank < ranks_.size(); ++rank) deal(rank, dealer);
     collect([&] { return all_outstanding_ == 0 && (!sums || part_); }, round, dealer, receive);
     if (all_outstanding_ > 0) return;  // stopped
+    if (part_ && part_->scalar<uint64_t>("clients") != added_)
+      throw failure("{}: found a sum of {} uploads, expected {}", name(kRankOfPart),
+                    part_->scalar<uint64_t>("clients"), added_);
     client_seconds_ = std::max(1e-6, busy_seconds_ / static_cast<double>(answers));
     load_ = TransportLoad{.workers = static_cast<uint32_t>(workers()),
                           .busy = std::min(1.0, busy_seconds_ / (threads_ * std::max(1e-9, clock.seconds()))),
@@ -99,13 +105,20 @@ class RankTransport : public Transport {
   }
 
   void deal(int rank, Dealer& dealer) {
-    const uint32_t threads = options_.threads[static_cast<size_t>(rank)];
+    const std::vector<uint32_t> clients = dealer.deal(options_.threads[static_cast<size_t>(rank)]);
+    if (clients.empty()) return;
+    outstanding_[static_cast<size_t>(rank)] += clients.size();
+    all_outstanding_ += clients.size();
     std::vector<ClientTask> tasks;
-    for (const uint32_t client : dealer.deal(threads)) tasks.push_back({client, states_.of(client)});
-    if (tasks.empty()) return;
-    outstanding_[static_cast<size_t>(rank)] += tasks.size();
-    all_outstanding_ += tasks.size();
-    ranks_.send(rank, work_message(tasks));
+    size_t bytes = 0;
+    for (const uint32_t client : clients) {
+      dealt_[client] = rank;
+      tasks.push_back({client, states_.of(client)});
+      bytes += tasks.back().kept.size();
+      if (bytes < options_.work_bytes && client != clients.back()) continue;
+      ranks_.send(rank, work_message(std::exchange(tasks, {})));
+      bytes = 0;
+    }
     if (dealer.empty() && std::exchange(asks_for_sums_, false)) send_all(plain_message(MessageKind::kSum));
   }
 
@@ -138,17 +151,18 @@ class RankTransport : public Transport {
     switch (kind_of(message.bytes)) {
       case MessageKind::kProgress: {
         const ClientFraction progress = read_progress(message.bytes);
-        events_(ClientProgress{.round = round, .client = progress.client, .fraction = progress.fraction});
+        if (has(message.from, progress.client))
+          events_(ClientProgress{.round = round, .client = progress.client, .fraction = progress.fraction});
         break;
       }
       case MessageKind::kFailed: {
         const Failure failure = read_failed(message.bytes);
         if (failure.kind == Error::Kind::kStopped) throw Error(failure.kind, failure.text);
-        throw Error(failure.kind,
-                    fmt::format("{}: {}", rank_name(message.from, options_.hosts[rank]), failure.text));
+        throw Error(failure.kind, fmt::format("{}: {}", name(message.from), failure.text));
       }
       case MessageKind::kResults: {
         Results results = read_results(message.bytes);
+        for (const TrainedClient& trained : results.clients) check(message.from, trained.result);
         busy_seconds_ += results.busy_seconds;
         outstanding_[rank] -= results.clients.size();
         all_outstanding_ -= results.clients.size();
@@ -158,12 +172,31 @@ class RankTransport : public Transport {
         break;
       }
       case MessageKind::kPart:
-        if (Part part = read_part(message.bytes); part.number == number_) part_ = std::move(part.sum);
+        if (Part part = read_part(message.bytes); part.number == number_) {
+          if (!sums_ || part_ || message.from != kRankOfPart)
+            throw failure("{}: found a sum of uploads, expected none", name(message.from));
+          part_ = std::move(part.sum);
+        }
         break;
       default:
-        throw failure("{}: a message that only workers receive", rank_name(message.from, ""));
+        throw failure("{}: a message that does not belong to a round", name(message.from));
     }
   }
+
+  bool has(int rank, uint32_t client) const { return client < dealt_.size() && dealt_[client] == rank; }
+
+  // Counts the result: each is expected once.
+  void check(int rank, const ClientResult& result) {
+    if (!has(rank, result.client))
+      throw failure("{}: found a result of client {}, expected one of a client that it trains", name(rank),
+                    result.client);
+    dealt_[result.client] = 0;
+    if (!result.upload.empty()) return;
+    if (!sums_) throw failure("{}: found no upload of client {}", name(rank), result.client);
+    ++added_;
+  }
+
+  std::string name(int rank) const { return rank_name(rank, options_.hosts[static_cast<size_t>(rank)]); }
 
   void take(TrainedClient trained, const std::function<void(ClientResult)>& receive) {
     if (trained.result.keeps_state)
@@ -177,12 +210,15 @@ class RankTransport : public Transport {
   std::unique_ptr<ClientHalf> half_;
   ClientStates& states_;
   EventSink events_;
+  std::vector<int> dealt_;  // by client, the rank that trains it; 0: none
   bool adds_up_;
   uint32_t threads_;                 // of all ranks
   std::vector<size_t> outstanding_;  // clients, by rank
   size_t all_outstanding_ = 0;
   uint64_t number_ = 0;         // of the round
-  bool asks_for_sums_ = false;  // in this round, once all clients are dealt
+  bool sums_ = false;           // of this round's uploads: workers add up
+  bool asks_for_sums_ = false;  // once all clients are dealt
+  uint64_t added_ = 0;          // uploads that reach this rank as a sum
   double busy_seconds_ = 0;
   double client_seconds_ = 1;  // of a client in the round before
   uint64_t received_bytes_ = 0;

@@ -14,6 +14,8 @@ struct RankTransportOptions {
   std::function<bool()> stop;
   std::vector<std::string> hosts;  // by rank
   std::vector<uint32_t> threads;   // by rank; 0 of rank 0
+  // What clients keep is handed out in messages of about so many bytes. MPI's can have 1 GiB.
+  size_t work_bytes = size_t{64} << 20;
 };
 
 // Clients that other ranks train, see worker.h. What clients keep is held here, in `states`, and travels with

@@ -35,9 +35,10 @@ void add(const Confusion& part, Confusion* sum) {
 
 }  // namespace
 
-RankZero::RankZero(Communicator& ranks, std::string program)
+RankZero::RankZero(Communicator& ranks, std::string program, std::function<void(const std::string&)> warn)
     : ranks_(ranks),
       program_(std::move(program)),
+      warn_(std::move(warn)),
       hosts_(static_cast<size_t>(ranks.size()), host_name()),
       threads_(static_cast<size_t>(ranks.size())) {}
 
@@ -49,20 +50,40 @@ RankZero::~RankZero() {
   }
 }
 
-void RankZero::check(int rank, const Ready& ready, const Experiment& experiment) const {
-  const std::string name = rank_name(rank, ready.host);
-  if (ready.program != program_)
-    throw input_error("{}: found bitfed {}, expected that of rank 0, {}", name, ready.program, program_);
-  if (ready.failure) throw Error(ready.failure->kind, fmt::format("{}: {}", name, ready.failure->text));
-  const std::string own = experiment_text(experiment);
-  if (ready.experiment != own)
-    throw input_error("{}: read another recipe or other data than rank 0: {}", name,
-                      first_difference(own, ready.experiment));
+std::string RankZero::name(int rank) const {
+  return rank_name(rank, hosts_[static_cast<size_t>(rank)]);
 }
 
-// Waits for all ranks, then reports the first of those that cannot take part.
-void RankZero::open(uint32_t job, const Experiment& experiment) {
+// Before the first job. Every rank says hello before it says anything else.
+void RankZero::greet() {
+  if (has_greeted_) return;
+  has_greeted_ = true;
+  std::vector<Hello> hellos(static_cast<size_t>(ranks_.size()));
+  for (int left = workers(); left > 0; --left) {
+    const Communicator::Message message = wait_for_message(ranks_);
+    if (kind_of(message.bytes) != MessageKind::kHello)
+      throw failure("rank {}: found another message, expected that it says which program it runs",
+                    message.from);
+    hellos[static_cast<size_t>(message.from)] = read_hello(message.bytes);
+  }
+  for (int rank = 1; rank < ranks_.size(); ++rank) {
+    const Hello& hello = hellos[static_cast<size_t>(rank)];
+    hosts_[static_cast<size_t>(rank)] = hello.host;
+    threads_[static_cast<size_t>(rank)] = std::max(1u, hello.threads);
+    if (hello.program != program_)
+      throw input_error("{}: found bitfed {}, expected that of rank 0, {}", name(rank), hello.program,
+                        program_);
+    if (warn_ && hello.processors < hello.threads)
+      warn_(fmt::format("{}: {} threads, {} processor{}; see --bind-to and --cpus-per-task", name(rank),
+                        hello.threads, hello.processors, hello.processors == 1 ? "" : "s"));
+  }
+}
+
+// Waits for all ranks, then reports the first of those that cannot take part. Returns the device that they
+// train on; empty: the CPU.
+std::string RankZero::open(uint32_t job, const Experiment& experiment) {
   for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, number_message(MessageKind::kJob, job));
+  const std::string own = experiment_text(experiment);
   std::vector<Ready> ready(static_cast<size_t>(ranks_.size()));
   for (int left = workers(); left > 0;) {
     const Communicator::Message message = wait_for_message(ranks_);
@@ -70,17 +91,20 @@ void RankZero::open(uint32_t job, const Experiment& experiment) {
     ready[static_cast<size_t>(message.from)] = read_ready(message.bytes);
     --left;
   }
-  for (size_t rank = 1; rank < ready.size(); ++rank) {
-    check(static_cast<int>(rank), ready[rank], experiment);
-    hosts_[rank] = ready[rank].host;
-    threads_[rank] = std::max(1u, ready[rank].threads);
+  for (int rank = 1; rank < ranks_.size(); ++rank) {
+    const auto& [text, device, failure] = ready[static_cast<size_t>(rank)];
+    if (failure) throw Error(failure->kind, fmt::format("{}: {}", name(rank), failure->text));
+    if (text != own)
+      throw input_error("{}: read another recipe or other data than rank 0: {}", name(rank),
+                        first_difference(own, text));
   }
+  return ready.back().device;
 }
 
 // Every worker predicts a part of the samples by its threads. The counts do not depend on the parts.
 Evaluation RankZero::evaluate(const Model& model, const EvaluationData& data) {
   const uint64_t all = std::accumulate(threads_.begin(), threads_.end(), uint64_t{0});
-  Bytes bytes = encode(model.state());
+  const Bytes bytes = encode(model.state());
   uint64_t before = 0;
   for (int rank = 1; rank < ranks_.size(); ++rank) {
     const uint64_t after = before + threads_[static_cast<size_t>(rank)];
@@ -91,7 +115,7 @@ Evaluation RankZero::evaluate(const Model& model, const EvaluationData& data) {
                                         bytes.size()}));
     before = after;
   }
-  ranks_.broadcast(bytes.size(), &bytes);
+  ranks_.broadcast(bytes);
   Confusions sums;
   for (int left = workers(); left > 0;) {
     const Communicator::Message message = wait_for_message(ranks_);
@@ -108,15 +132,14 @@ Evaluation RankZero::evaluate(const Model& model, const EvaluationData& data) {
 void RankZero::throw_failure(const Communicator::Message& message) const {
   const Failure failure = read_failed(message.bytes);
   if (failure.kind == Error::Kind::kStopped) throw Error(failure.kind, failure.text);
-  throw Error(failure.kind,
-              fmt::format("{}: {}", rank_name(message.from, hosts_[static_cast<size_t>(message.from)]),
-                          failure.text));
+  throw Error(failure.kind, fmt::format("{}: {}", name(message.from), failure.text));
 }
 
 ExperimentResult RankZero::run(uint32_t job, const Experiment& experiment, ExperimentOptions options,
                                const EventSink& events) {
   run_promptly();
-  open(job, experiment);
+  greet();
+  options.rank_device = open(job, experiment);
   options.rank_hosts = hosts_;
   options.transport = [&](const Experiment& read, ClientStates& states, const EventSink& sink) {
     return make_rank_transport(ranks_, {options.stop, hosts_, threads_}, read, states, sink);
@@ -125,9 +148,20 @@ ExperimentResult RankZero::run(uint32_t job, const Experiment& experiment, Exper
   return run_experiment(experiment, options, events);
 }
 
+bool RankZero::is_faster_alone(size_t jobs, uint32_t clients) {
+  greet();
+  const uint64_t all = std::accumulate(threads_.begin(), threads_.end(), uint64_t{0});
+  const uint64_t of_worker = all / static_cast<uint64_t>(workers());
+  // In times of a client.
+  const uint64_t alone = (clients + of_worker - 1) / of_worker;
+  const uint64_t together = jobs * ((clients + all - 1) / all);
+  return alone < together;
+}
+
 void RankZero::run_alone(const std::vector<uint32_t>& jobs, const std::function<bool()>& stop,
                          const std::function<void(uint32_t job, int rank)>& begun,
                          const std::function<void(uint32_t job)>& done) {
+  greet();
   size_t next = 0;
   const auto give = [&](int rank) {
     if (next == jobs.size()) return false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,33 +16,41 @@ namespace bitfed {
 // this object.
 class RankZero {
  public:
-  // `program`: see program_identity.
-  RankZero(Communicator& ranks, std::string program);
+  // `program`: see program_identity. `warn` receives what does not stop a run, a line each.
+  RankZero(Communicator& ranks, std::string program, std::function<void(const std::string&)> warn = {});
   ~RankZero();
   RankZero(const RankZero&) = delete;
   RankZero& operator=(const RankZero&) = delete;
 
   // Has all ranks read job number `job`, then runs it as run_experiment does. Nothing is written before all
-  // ranks have read the same experiment with the same program.
+  // ranks, which run the same program, have read the same experiment.
   ExperimentResult run(uint32_t job, const Experiment& experiment, ExperimentOptions options,
                        const EventSink& events);
 
   // Deals whole jobs, each to be run by one rank without the others, in order as ranks become free. `done` is
-  // called after each. Error::Kind::kStopped if the user stops it.
+  // called after each. All ranks run the same program, or none begins. Error::Kind::kStopped if the user
+  // stops it.
   void run_alone(const std::vector<uint32_t>& jobs, const std::function<bool()>& stop,
                  const std::function<void(uint32_t job, int rank)>& begun,
                  const std::function<void(uint32_t job)>& done);
+
+  // Whether a worker each does so many jobs, no more than there are workers, sooner than all workers one job
+  // after the other. `clients`: those that a job trains side by side.
+  bool is_faster_alone(size_t jobs, uint32_t clients);
 
   int workers() const { return ranks_.size() - 1; }
 
  private:
   Evaluation evaluate(const Model& model, const EvaluationData& data);
   [[noreturn]] void throw_failure(const Communicator::Message& message) const;
-  void open(uint32_t job, const Experiment& experiment);
-  void check(int rank, const Ready& ready, const Experiment& experiment) const;
+  void greet();
+  std::string open(uint32_t job, const Experiment& experiment);
+  std::string name(int rank) const;
 
   Communicator& ranks_;
   std::string program_;
+  std::function<void(const std::string&)> warn_;
+  bool has_greeted_ = false;
   std::vector<std::string> hosts_;  // by rank
   std::vector<uint32_t> threads_;   // by rank; 0 of rank 0
 };

@@ -8,7 +8,6 @@
 #include "bitfed/base/stopwatch.h"
 #include "bitfed/federated/client_round.h"
 #include "bitfed/federated/personal_evaluation.h"
-#include "bitfed/mpi/launcher.h"
 #include "bitfed/mpi/messages.h"
 #include "bitfed/mpi/pause.h"
 #include "bitfed/zoo/zoo.h"
@@ -128,6 +127,7 @@ class Worker {
   // Receives in this thread, the only one that may use MPI; the pool's threads train.
   void run() {
     run_promptly();
+    ranks_.send(0, hello_message({options_.program, options_.host, options_.threads, options_.processors}));
     Pause pause, long_pause(kWhileTraining);
     const auto reset = [&] {
       pause.reset();
@@ -191,8 +191,7 @@ class Worker {
   }
 
   void begin_round(const RoundStart& start) {
-    Bytes bytes;
-    ranks_.broadcast(start.broadcast_bytes, &bytes);
+    const Bytes bytes = ranks_.receive_broadcast(start.broadcast_bytes);
     round_ = start;
     broadcast_ = decode(bytes, "broadcast");
     job_->sums.begin_round();
@@ -202,11 +201,12 @@ class Worker {
   }
 
   void load(uint32_t number) {
-    Ready ready{.program = options_.program, .host = host_name(), .threads = options_.threads};
+    Ready ready;
     try {
       job_.reset();
       job_ = std::make_unique<Job>(options_.load(number));
       ready.experiment = experiment_text(job_->experiment);
+      ready.device = job_->experiment.device;
     } catch (...) {
       ready.failure = current_failure();
     }
@@ -237,8 +237,7 @@ class Worker {
   // In this thread: nothing else goes on meanwhile.
   void evaluate(const EvaluationTask& task) {
     const EvaluationPart& part = task.part;
-    Bytes bytes;
-    ranks_.broadcast(task.model_bytes, &bytes);
+    const Bytes bytes = ranks_.receive_broadcast(task.model_bytes);
     const std::unique_ptr<Model> model = load_model(decode(bytes, "the round's model"), "the round's model");
     if (job_->part != part) {
       const EvaluationData& all = job_->experiment.evaluation;
@@ -344,9 +343,10 @@ class Worker {
     wake_.notify_all();
   }
 
-  // The groups that are left will be done before an answer comes.
+  // A thread has nothing to do, or the groups that are left will be done before an answer comes.
   bool is_low() const {
-    return static_cast<double>(running_) * group_seconds_ <= kAheadSeconds * options_.threads;
+    return running_ < options_.threads ||
+           static_cast<double>(running_) * group_seconds_ <= kAheadSeconds * options_.threads;
   }
 
   bool is_due() const {
@@ -416,7 +416,7 @@ void run_worker(Communicator& ranks, const WorkerOptions& options) {
 }
 
 std::string experiment_text(const Experiment& experiment) {
-  return experiment.recipe + "\n" + experiment.depends_on;
+  return experiment.recipe + "\n" + experiment.depends_on + data_text(experiment);
 }
 
 }  // namespace bitfed

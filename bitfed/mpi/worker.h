@@ -3,14 +3,18 @@
 #include <functional>
 #include <string>
 
+#include "bitfed/base/thread_pool.h"
 #include "bitfed/federated/experiment.h"
 #include "bitfed/mpi/communicator.h"
+#include "bitfed/mpi/launcher.h"
 
 namespace bitfed {
 
 struct WorkerOptions {
-  std::string program;   // see program_identity
+  std::string program;  // see program_identity
+  std::string host = host_name();
   unsigned threads = 1;  // clients trained at once
+  unsigned processors = processor_count();
   std::function<bool()> stop;
   // Reads the experiment of a job. All ranks have the same command line: a job is its number.
   std::function<Experiment(uint32_t job)> load;

@@ -61,6 +61,7 @@ ExperimentResult simulate(const Experiment& experiment, const ExperimentOptions&
                        .stop = options.stop,
                        .version = options.version,
                        .rank_hosts = options.rank_hosts,
+                       .rank_device = options.rank_device,
                        .clock = clock};
   return {out, run_federation(experiment, *transport, store, hooks)};
 }

@@ -30,6 +30,7 @@ struct ExperimentOptions {
   std::function<std::unique_ptr<Transport>(const Experiment&, ClientStates&, const EventSink&)> transport;
   std::function<Evaluation(const Model&)> evaluate_elsewhere;  // see RunHooks
   std::vector<std::string> rank_hosts;                         // see RunHooks
+  std::string rank_device;                                     // see RunHooks
   std::shared_ptr<const Trainers> trainers;  // of the device that networks are trained on; null: the CPU's
 };
 

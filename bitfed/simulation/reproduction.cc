@@ -114,10 +114,11 @@ std::vector<ReproductionCell> plan_cells(const PaperTable& table, const Reproduc
 }
 
 Experiment load_cell(const PaperTable& table, const ReproductionOptions& options,
-                     const ReproductionCell& cell, const std::string& data_dir) {
+                     const ReproductionCell& cell, const ExperimentOptions& experiment) {
   return in_row(table, cell, [&] {
-    return load_experiment(recipe_of(table, options, cell), data_dir,
-                           fs::path(table.rows[cell.row].recipe).stem().string(), ClientsAre::kSimulated);
+    return load_experiment(recipe_of(table, options, cell), experiment.data_dir,
+                           fs::path(table.rows[cell.row].recipe).stem().string(), ClientsAre::kSimulated,
+                           experiment.trainers.get());
   });
 }
 
@@ -129,7 +130,7 @@ ExperimentResult run_cell(const PaperTable& table, const ReproductionOptions& op
     experiment.reuse = cell.reuse;
     experiment.existing = RunFolderWriter::Existing::kResume;
     experiment.default_name = fs::path(table.rows[cell.row].recipe).stem().string();
-    if (run) return run(load_cell(table, options, cell, experiment.data_dir), experiment, events);
+    if (run) return run(load_cell(table, options, cell, experiment), experiment, events);
     return run_experiment(recipe_of(table, options, cell), experiment, events);
   });
 }

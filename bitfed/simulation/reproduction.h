@@ -36,9 +36,9 @@ std::vector<int64_t> seeds_of(const PaperTable& table, const ReproductionOptions
 // input_error that names the row.
 std::vector<ReproductionCell> plan_cells(const PaperTable& table, const ReproductionOptions& options);
 
-// Reads the experiment of a cell.
+// Reads the experiment of a cell, from the folder of data and for the device of `experiment`.
 Experiment load_cell(const PaperTable& table, const ReproductionOptions& options,
-                     const ReproductionCell& cell, const std::string& data_dir);
+                     const ReproductionCell& cell, const ExperimentOptions& experiment);
 
 // Runs or resumes the cell with the options of `experiment`, except for folder, reuse and what to do with an
 // existing run, which are set here. `run` runs it; by default run_experiment.

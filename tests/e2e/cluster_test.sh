@@ -54,9 +54,22 @@ refused 2 "rank 1 on $(hostname): found bitfed .* (build .*), expected that of r
 images=("$program" run "$PWD/one-shot.toml" --quiet --out "$PWD/refused")
 refused 2 "rank 1 on $(hostname): .*mnist" \
   mpirun -n 1 "${images[@]}" : -n 1 env -C / BITFED_DATA=/nowhere "${images[@]}"
-sed 's/^p0,/p1,/' table.csv >other.csv
-refused 2 "rank 2 on $(hostname): read another recipe or other data than rank 0" \
-  mpirun "${one[@]}" : "${one[@]}" : "${one[@]}" --set data.file=other.csv
+refused 2 "rank 2 on $(hostname): read another recipe or other data than rank 0: 'epochs = 3' there, 'epochs = 2' here" \
+  mpirun "${one[@]}" : "${one[@]}" : "${one[@]}" --set client.epochs=2
+# A table of the same name where a sample is another person's.
+here=(-n 1 "$program" run people.toml --quiet --out "$PWD/refused")
+mkdir other-people && cp people.toml other-people
+sed '2s/^p0,/p1,/' table.csv >other-people/table.csv
+refused 2 "rank 2 on $(hostname): read another recipe or other data than rank 0: .*'train groups = " \
+  mpirun "${here[@]}" : "${here[@]}" : -n 1 env -C other-people "${here[@]:2}"
+# A node without a GPU. The other rank has read its data by then, and waits.
+if ! "$program" run people.toml --device cuda --quiet --out device 2>err; then
+  refused 2 "rank 1 on $(hostname): .*" mpirun "${one[@]}" : "${one[@]}" --device cuda
+fi
+# More threads than processors.
+mpirun -n 1 "$program" run people.toml --out bound : \
+  -n 1 taskset -c "$(taskset -cp $$ | sed 's/.*[ ,-]//')" "$program" run people.toml --threads 3 --out bound >out 2>err
+grep -q "^rank 1 on $(hostname): 3 threads, 1 processor" err || fail "no word about the processors: $(cat err)"
 mkdir -p full && cp fed-bin-mlp/recipe.toml full
 refused 2 'holds a run already' mpirun -n 3 "$program" run people.toml --out full
 [ ! -e refused ] || fail "a refused run left something"
@@ -152,6 +165,16 @@ for cell in table/cells/*/; do
   [ "$(field "$cell/summary.json" model_sha256)" = "$(field "$other/summary.json" model_sha256)" ] || fail "$cell: another model"
 done
 grep -q '"ranks": 3' table-3/cells/*-seed-0-*/summary.json || fail "no run by all ranks"
+
+# Two runs by a rank each, then one by both: nothing is left.
+sed 's/^seeds/set = ["client.epochs=2000"]\n&/' recipes/papers/tiny-table1.toml >recipes/papers/tiny-table2.toml
+mpirun -n 3 "$program" reproduce tiny:table2 --out table-left >out 2>err || fail "table: $(cat err)"
+[ "$(grep -o '[0-9:]* [a-z]* left for the table$' err | tail -1)" = '0 s left for the table' ] || fail "time left: $(cat err)"
+
+here=(-n 1 "$program" reproduce tiny:table1 --out table-2 --quiet)
+refused 2 "rank 2 on $(hostname): found bitfed .* (build .*), expected that of rank 0" \
+  mpirun "${here[@]}" : "${here[@]}" : -n 1 ./other "${here[@]:3}"
+[ ! -e table-2 ] || fail "a refused table left something"
 
 # A sweep: runs whose clients are the same by one rank, the rest by all.
 sweep=(sweep one-shot.toml --grid method.name=fedtm-bank,fedtmos --grid model.sensitivity=3,5,10)

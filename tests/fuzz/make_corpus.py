@@ -283,16 +283,17 @@ def rank_messages():
     return {
         "number": struct.pack("<BI", 1, 5),
         "work": struct.pack("<BQI", 3, 1, 7) + text(b"kept"),
-        "evaluate": struct.pack("<B4Q", 4, 0, 5, 2, 3),
-        "ready": b"\x07" + text(b"0.1.0") + text(b"node7") + struct.pack("<I", 2) + text(b"seed = 1") + b"\1\0" + text(b"no"),
-        "results": struct.pack("<BdQ", 8, 1.5, 1) + client,
+        "evaluate": struct.pack("<B5Q", 4, 0, 5, 2, 3, 100),
+        "hello": b"\x10" + text(b"0.1.0") + text(b"node7") + struct.pack("<II", 2, 1),
+        "ready": b"\x07" + text(b"seed = 1") + text(b"") + b"\1\0" + text(b"no"),
+        "results": struct.pack("<Bd?Q", 8, 1.5, True, 1) + client,
         "confusion": struct.pack("<B6Q", 9, 2, 1, 2, 3, 4, 0),
         "progress": struct.pack("<BId", 10, 7, 0.5),
         "failed": b"\x0b\x01" + text(b"out of memory"),
-        "round": struct.pack("<BId", 2, 7, 1.0),
-        "part": b"\x0f" + tensors([("clients", "U64", [], struct.pack("<Q", 2)), ("samples", "U64", [], struct.pack("<Q", 9)),
-                                   ("norms", "F64", [0], b""), ("sums.0", "U8", [48], bytes(48)),
-                                   ("sums.1", "U8", [16], bytes(16))]),
+        "round": struct.pack("<BQIQd", 2, 9, 7, 1000, 1.0),
+        "part": struct.pack("<BQ", 15, 9) + text(tensors([
+            ("clients", "U64", [], struct.pack("<Q", 2)), ("samples", "U64", [], struct.pack("<Q", 9)),
+            ("norms", "F64", [0], b""), ("sums.0", "U8", [48], bytes(48)), ("sums.1", "U8", [16], bytes(16))])),
     }
 
 

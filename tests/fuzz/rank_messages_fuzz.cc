@@ -13,6 +13,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       case MessageKind::kResults:
         read_results(results_message(read_results(message)));
         break;
+      case MessageKind::kHello:
+        if (hello_message(read_hello(message)) != message) __builtin_trap();
+        break;
       case MessageKind::kReady:
         read_ready(ready_message(read_ready(message)));
         break;
@@ -33,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         break;
       case MessageKind::kPart: {
         ClientMean mean({}, {true, false});
-        mean.add_part(read_part(message), {{0, 0, 0}, {0}});
+        mean.add_part(read_part(message).sum, {{0, 0, 0}, {0}});
         break;
       }
       default:

@@ -30,12 +30,15 @@ TEST(MessagesTest, ComeBackAsTheyWere) {
   EXPECT_EQ(failure.kind, Error::Kind::kInput);
   EXPECT_EQ(failure.text, "no data");
 
-  const Ready ready =
-      read_ready(ready_message({"0.1.0", "node7", 3, "seed = 1", Failure{Error::Kind::kFailure, "x"}}));
-  EXPECT_EQ(ready.program, "0.1.0");
-  EXPECT_EQ(ready.host, "node7");
-  EXPECT_EQ(ready.threads, 3u);
+  const Hello hello = read_hello(hello_message({"0.1.0", "node7", 3, 2}));
+  EXPECT_EQ(hello.program, "0.1.0");
+  EXPECT_EQ(hello.host, "node7");
+  EXPECT_EQ(hello.threads, 3u);
+  EXPECT_EQ(hello.processors, 2u);
+
+  const Ready ready = read_ready(ready_message({"seed = 1", "a GPU", Failure{Error::Kind::kFailure, "x"}}));
   EXPECT_EQ(ready.experiment, "seed = 1");
+  EXPECT_EQ(ready.device, "a GPU");
   EXPECT_EQ(ready.failure->text, "x");
   EXPECT_FALSE(read_ready(ready_message({})).failure.has_value());
 
@@ -97,7 +100,8 @@ TEST(MessagesTest, WhatDoesNotFitIsRefused) {
   };
   refuses(results_message(some_results()), read_results);
   refuses(work_message({{3, {1, 2}}}), read_work);
-  refuses(ready_message({"a", "b", 1, "c", {}}), read_ready);
+  refuses(hello_message({"a", "b", 1, 1}), read_hello);
+  refuses(ready_message({"c", "d", {}}), read_ready);
   refuses(failed_message({Error::Kind::kInput, "no"}), read_failed);
   refuses(round_message({1, 2, 3, 4}), read_round);
   refuses(part_message({1, {}}), read_part);

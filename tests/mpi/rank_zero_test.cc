@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "bitfed/mpi/rank_transport.h"
 #include "bitfed/mpi/worker.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
@@ -51,8 +52,8 @@ Dataset table(size_t samples) {
   return data;
 }
 
-Experiment load(const std::string& more = "") {
-  return read_experiment(Config::parse(kRecipe + more, "recipe"), {table(330), table(99)}, "run",
+Experiment load(const std::string& more = "", Dataset test = table(99)) {
+  return read_experiment(Config::parse(kRecipe + more, "recipe"), {table(330), std::move(test)}, "run",
                          ClientsAre::kSimulated);
 }
 
@@ -195,7 +196,9 @@ TEST_F(RankZeroTest, ARankThatReadsSomethingElseIsNamed) {
   other.load = [](uint32_t) { return load("learning_rate = 0.5\n"); };
   EXPECT_THAT(error_text([&] { run(3, "recipe", other); }),
               HasSubstr("read another recipe or other data than rank 0"));
-  for (const char* name : {"program", "data", "memory", "recipe"})
+  other.load = [](uint32_t) { return load("", table(98)); };
+  EXPECT_THAT(error_text([&] { run(3, "test data", other); }), HasSubstr("'test samples = "));
+  for (const char* name : {"program", "data", "memory", "recipe", "test data"})
     EXPECT_FALSE(std::filesystem::exists(folder_ / name)) << name;
 }
 
@@ -223,6 +226,240 @@ TEST_F(RankZeroTest, WholeJobsAreDealtToRanks) {
   EXPECT_THAT(done, testing::UnorderedElementsAre(0, 2, 4, 6, 8, 9));
   for (uint32_t job = 0; job < runs.size(); ++job) EXPECT_EQ(runs[job], job % 2 == 0 || job == 9 ? 1 : 0);
   EXPECT_EQ(by.size(), 6u);
+}
+
+// Of the ranks 1, 2 and 3 the last differs.
+TEST_F(RankZeroTest, ARankThatRunsAJobAloneIsNamedAsItIs) {
+  const auto run_alone = [&](const WorkerOptions& last) {
+    ThreadRanks ranks(4);
+    WorkerOptions other = worker();
+    other.run_alone = [](uint32_t, const std::function<bool()>&) {};
+    return error_text([&] {
+      ranks.run(
+          [&](Communicator& zero) {
+            RankZero(zero, "1").run_alone(
+                {0, 1, 2}, {}, [](uint32_t, int) {}, [](uint32_t) {});
+          },
+          [&](Communicator& one) { run_worker(one, one.rank() == 3 ? last : other); });
+    });
+  };
+  WorkerOptions last = worker();
+  last.host = "node7";
+  last.run_alone = [](uint32_t, const std::function<bool()>&) { throw input_error("no data"); };
+  EXPECT_EQ(run_alone(last), "rank 3 on node7: no data");
+  last.program = "2";
+  EXPECT_EQ(run_alone(last), "rank 3 on node7: found bitfed 2, expected that of rank 0, 1");
+}
+
+TEST_F(RankZeroTest, JobsThatDoNotFillTheRanksAreRunByWhateverIsFaster) {
+  ThreadRanks ranks(5);  // four workers with two threads
+  ranks.run(
+      [&](Communicator& zero) {
+        RankZero federation(zero, "1");
+        EXPECT_FALSE(federation.is_faster_alone(1, 1));   // 1 client's time, together 1
+        EXPECT_TRUE(federation.is_faster_alone(2, 1));    // 1, 2
+        EXPECT_FALSE(federation.is_faster_alone(2, 10));  // 5, 4
+        EXPECT_TRUE(federation.is_faster_alone(3, 10));   // 5, 6
+        EXPECT_FALSE(federation.is_faster_alone(3, 16));  // 8, 6
+      },
+      [&](Communicator& one) { run_worker(one, worker()); });
+}
+
+TEST_F(RankZeroTest, ARankWithFewerProcessorsThanThreadsIsNamed) {
+  WorkerOptions first = worker();
+  first.processors = 2;
+  WorkerOptions second = worker();
+  second.host = "node7";
+  second.processors = 1;
+  std::vector<std::string> warnings;
+  ThreadRanks ranks(3);
+  ranks.run(
+      [&](Communicator& zero) {
+        RankZero federation(zero, "1", [&](const std::string& text) { warnings.push_back(text); });
+        for (const char* name : {"once", "again"})
+          federation.run(0, load(), options(name), [](const Event&) {});
+      },
+      [&](Communicator& one) { run_worker(one, one.rank() == 1 ? first : second); });
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_THAT(warnings[0], StartsWith("rank 2 on node7: 2 threads, 1 processor;"));
+}
+
+// A worker that was changed: `change` gets what it is about to send to rank 0, and returns what it sends.
+class ChangedRank : public Communicator {
+ public:
+  using Change = std::function<std::vector<Bytes>(const Bytes& message, const RoundStart& round)>;
+  ChangedRank(Communicator& rank, Change change) : rank_(rank), change_(std::move(change)) {}
+  int rank() const override { return rank_.rank(); }
+  int size() const override { return rank_.size(); }
+  void send(int to, Bytes message) override {
+    if (to != 0) return rank_.send(to, std::move(message));
+    for (Bytes& changed : change_(message, round_)) rank_.send(to, std::move(changed));
+  }
+  std::optional<Message> poll() override {
+    std::optional<Message> message = rank_.poll();
+    if (message && kind_of(message->bytes) == MessageKind::kRound) round_ = read_round(message->bytes);
+    return message;
+  }
+  void broadcast(const Bytes& bytes) override { rank_.broadcast(bytes); }
+  Bytes receive_broadcast(size_t size) override { return rank_.receive_broadcast(size); }
+
+ private:
+  Communicator& rank_;
+  Change change_;
+  RoundStart round_;
+};
+
+class ChangedRankTest : public RankZeroTest {
+ protected:
+  // The error of a run of two workers, one of them changed.
+  std::string error_with(int changed_rank, const ChangedRank::Change& change) {
+    std::filesystem::remove_all(folder_ / "changed");
+    ThreadRanks ranks(3);
+    WorkerOptions other = worker();
+    other.host = "node7";
+    const auto note = [&](const Event& event) {
+      const auto* progress = std::get_if<ClientProgress>(&event);
+      strange_progress_ += progress != nullptr && progress->client >= 11 ? 1 : 0;
+    };
+    return error_text(
+        [&] {
+          ranks.run([&](Communicator& zero) { RankZero(zero, "1").run(0, load(), options("changed"), note); },
+                    [&](Communicator& one) {
+                      ChangedRank changed(one, change);
+                      run_worker(one.rank() == changed_rank ? changed : one, other);
+                    });
+        },
+        Error::Kind::kFailure);
+  }
+
+  // Of all results of a rank.
+  static ChangedRank::Change results(const std::function<void(Results*)>& change) {
+    return [change](const Bytes& message, const RoundStart&) -> std::vector<Bytes> {
+      if (kind_of(message) != MessageKind::kResults) return {message};
+      Results results = read_results(message);
+      change(&results);
+      return {results_message(results)};
+    };
+  }
+
+  // A sum of so many uploads, as often as this before the results of a round of training.
+  static ChangedRank::Change parts(uint64_t clients, size_t times) {
+    return [clients, times](const Bytes& message, const RoundStart& round) {
+      std::vector<Bytes> sent = {message};
+      State sum;
+      sum.add_scalar<uint64_t>("clients", clients);
+      if (kind_of(message) == MessageKind::kResults && round.round > 0)
+        sent.insert(sent.begin(), times, part_message({round.number, sum}));
+      return sent;
+    };
+  }
+
+  size_t strange_progress_ = 0;
+};
+
+TEST_F(ChangedRankTest, ResultsOfOtherClientsAreRefused) {
+  const std::string expected = ", expected one of a client that it trains";
+  EXPECT_EQ(error_with(1, results([](Results* some) { some->clients[0].result.client = 1000000; })),
+            "rank 1 on node7: found a result of client 1000000" + expected);
+  EXPECT_THAT(error_with(2, results([](Results* some) { some->clients.push_back(some->clients[0]); })),
+              testing::EndsWith(expected));
+  EXPECT_THAT(error_with(2, results([](Results* some) { some->clients[0].result.upload.clear(); })),
+              StartsWith("rank 2 on node7: found no upload of client "));
+}
+
+TEST_F(ChangedRankTest, SumsThatDoNotFitTheResultsAreRefused) {
+  const std::string expected = ": found a sum of uploads, expected none";
+  EXPECT_EQ(error_with(1, parts(3, 2)), "rank 1 on node7" + expected);
+  EXPECT_EQ(error_with(2, parts(3, 1)), "rank 2 on node7" + expected);
+  const auto other_count = [](const Bytes& message, const RoundStart&) -> std::vector<Bytes> {
+    if (kind_of(message) != MessageKind::kPart) return {message};
+    Part part = read_part(message);
+    part.sum = {};
+    part.sum.add_scalar<uint64_t>("clients", 30);
+    return {part_message(part)};
+  };
+  EXPECT_THAT(error_with(1, other_count),
+              StartsWith("rank 1 on node7: found a sum of 30 uploads, expected "));
+}
+
+TEST_F(ChangedRankTest, ProgressOfOtherClientsIsNotShown) {
+  const auto change = [](const Bytes& message, const RoundStart&) -> std::vector<Bytes> {
+    if (kind_of(message) != MessageKind::kResults) return {message};
+    return {progress_message({1000000, 0.5}), message};
+  };
+  EXPECT_EQ(error_with(1, change), "");
+  EXPECT_EQ(strange_progress_, 0u);
+}
+
+// A thread that is done does not wait for the others.
+TEST_F(RankZeroTest, AWorkerAsksForMoreOnceAThreadIsIdle) {
+  const auto read = [](uint32_t) {
+    Dataset data = table(11 * 1000);
+    for (size_t i = 0; i < 50000; ++i) {  // of the first person
+      data.labels.push_back(i % 3 == 0);
+      data.values.push_back(i % 3 == 0 ? 1.5f : -1.0f);
+      data.values.push_back(static_cast<float>(i % 7));
+      data.groups.push_back(0);
+    }
+    return read_experiment(Config::parse(std::string(kRecipe) + "epochs = 100\n", "recipe"),
+                           {std::move(data), table(99)}, "run", ClientsAre::kSimulated);
+  };
+  Results first;
+  ThreadRanks ranks(2);
+  WorkerOptions other = worker();
+  other.load = read;
+  std::atomic<bool> stopped = false;
+  other.stop = [&] { return stopped.load(); };
+  ranks.run(
+      [&](Communicator& zero) {
+        const auto wait_for = [&](MessageKind kind) {
+          for (;;) {
+            const auto message = zero.poll();
+            if (message && kind_of(message->bytes) == kind) return message->bytes;
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          }
+        };
+        const Experiment experiment = read(0);
+        const Bytes broadcast = encode(experiment.method->make_server()->broadcast(1));
+        zero.send(1, number_message(MessageKind::kJob, 0));
+        wait_for(MessageKind::kReady);
+        zero.send(1, round_message({1, 1, broadcast.size(), 0}));
+        zero.broadcast(broadcast);
+        zero.send(1, work_message({{0, {}}, {1, {}}}));
+        first = read_results(wait_for(MessageKind::kResults));
+        stopped = true;
+        zero.send(1, plain_message(MessageKind::kEnd));
+        wait_for(MessageKind::kBye);
+      },
+      [&](Communicator& one) { run_worker(one, other); });
+  EXPECT_TRUE(first.wants_more);
+  EXPECT_EQ(first.clients[0].result.client, 1u);
+}
+
+// What clients keep may be large, and a message is limited.
+TEST_F(RankZeroTest, WorkIsDealtInMessagesOfLimitedSize) {
+  const Experiment experiment = load();
+  ClientStates states(folder_ / "states", 11);
+  for (uint32_t client = 0; client < 11; ++client) states.put(client, Bytes(100, 7));
+  std::vector<size_t> sizes;
+  ThreadRanks ranks(2);
+  ranks.run(
+      [&](Communicator& zero) {
+        RankTransportOptions options{.stop = [] { return true; }, .hosts = {"a", "b"}, .threads = {0, 11}};
+        options.work_bytes = 250;
+        make_rank_transport(zero, options, experiment, states, [](const Event&) {
+        })->run_round(0, {1, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, [](const ClientResult&) {});
+        zero.send(1, plain_message(MessageKind::kEnd));
+      },
+      [&](Communicator& one) {
+        for (;;) {
+          const auto message = one.poll();
+          if (message && kind_of(message->bytes) == MessageKind::kEnd) return;
+          if (message && kind_of(message->bytes) == MessageKind::kWork)
+            sizes.push_back(read_work(message->bytes).size());
+        }
+      });
+  EXPECT_THAT(sizes, testing::ElementsAre(3, 3, 3, 2));
 }
 
 TEST_F(RankZeroTest, AJobThatFailsEndsTheOthers) {

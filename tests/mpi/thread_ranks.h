@@ -54,17 +54,17 @@ class ThreadRanks {
       inbox.pop_front();
       return message;
     }
-    void broadcast(size_t size, Bytes* bytes) override {
+    void broadcast(const Bytes& bytes) override {
+      const std::lock_guard lock(all_.mutex_);
+      all_.broadcasts_.push_back(bytes);
+      all_.wake_.notify_all();
+    }
+    Bytes receive_broadcast(size_t size) override {
       std::unique_lock lock(all_.mutex_);
       const size_t mine = broadcasts_++;
-      if (rank_ == 0) {
-        all_.broadcasts_.push_back(*bytes);
-        all_.wake_.notify_all();
-      } else {
-        all_.wake_.wait(lock, [&] { return all_.broadcasts_.size() > mine; });
-        *bytes = all_.broadcasts_[mine];
-        if (bytes->size() != size) throw std::logic_error("a broadcast of another size");
-      }
+      all_.wake_.wait(lock, [&] { return all_.broadcasts_.size() > mine; });
+      if (all_.broadcasts_[mine].size() != size) throw std::logic_error("a broadcast of another size");
+      return all_.broadcasts_[mine];
     }
 
    private:

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "bitfed/base/byte_io.h"
+#include "bitfed/zoo/network/trainer.h"
 #include "tests/base/error_text.h"
 #include "tests/base/temporary_folder.h"
 
@@ -127,6 +128,48 @@ TEST_F(ReproductionTest, FaultsNameTheRow) {
       error_text([&] { plan_cells(table, options); }),
       HasSubstr(
           "row 'mnist/Dir(0.3)': --set data.partition.alpha: found the string 'high', expected a number"));
+}
+
+// Images and labels of the classes 0 and 1, as MNIST has them.
+void write_images(const fs::path& folder, const std::string& part) {
+  constexpr uint8_t kSide = 16, kCount = 20;
+  Bytes images = {0, 0, 8, 3, 0, 0, 0, kCount, 0, 0, 0, kSide, 0, 0, 0, kSide};
+  Bytes labels = {0, 0, 8, 1, 0, 0, 0, kCount};
+  for (uint8_t i = 0; i < kCount; ++i) {
+    images.insert(images.end(), size_t{kSide} * kSide, static_cast<uint8_t>(10 * i));
+    labels.push_back(i % 2);
+  }
+  write_file_atomically(folder / (part + "-images-idx3-ubyte"), images);
+  write_file_atomically(folder / (part + "-labels-idx1-ubyte"), labels);
+}
+
+TEST_F(ReproductionTest, ACellIsReadForTheDeviceThatTrainsIt) {
+  create_folders(folder / "mnist");
+  write_images(folder / "mnist", "train");
+  write_images(folder / "mnist", "t10k");
+  write_file_atomically(folder / "mnist.toml", std::string_view(R"(
+[data]
+name = "mnist"
+partition = { kind = "iid", clients = 2 }
+[model]
+name = "custom"
+layers = ["dense classes bias"]
+[method]
+name = "fedavg"
+)"));
+  table.clients_from.clear();
+  table.columns.resize(1);
+  table.columns[0].method = "fedavg";
+  for (auto& row : table.rows) row.set.clear();
+  const ReproductionCell cell = plan_cells(table, options).front();
+  auto trainers = std::make_shared<Trainers>();
+  trainers->cohort = 4;
+  trainers->device = "a device";
+  ExperimentOptions experiment;
+  experiment.data_dir = folder.path();
+  EXPECT_EQ(load_cell(table, options, cell, experiment).device, "");
+  experiment.trainers = trainers;
+  EXPECT_EQ(load_cell(table, options, cell, experiment).device, "a device");
 }
 
 TEST_F(ReproductionTest, SummaryOfAFinishedCell) {

@@ -81,10 +81,16 @@ class MpiCommunicator : public Communicator {
     return message;
   }
 
-  void broadcast(size_t size, Bytes* bytes) override {
-    make_room(size, bytes);
-    for (size_t begin = 0; begin < size; begin += kMaxChunk)
-      broadcast_part(bytes->data() + begin, std::min(kMaxChunk, size - begin));
+  // MPI's root only reads them.
+  void broadcast(const Bytes& bytes) override {
+    broadcast_chunks(const_cast<uint8_t*>(bytes.data()), bytes.size());
+  }
+
+  Bytes receive_broadcast(size_t size) override {
+    Bytes bytes;
+    make_room(size, &bytes);
+    broadcast_chunks(bytes.data(), size);
+    return bytes;
   }
 
  private:
@@ -101,7 +107,12 @@ class MpiCommunicator : public Communicator {
     }
   }
 
-  static void broadcast_part(uint8_t* data, size_t size) {
+  static void broadcast_chunks(uint8_t* data, size_t size) {
+    for (size_t begin = 0; begin < size; begin += kMaxChunk)
+      broadcast_chunk(data + begin, std::min(kMaxChunk, size - begin));
+  }
+
+  static void broadcast_chunk(uint8_t* data, size_t size) {
     MPI_Request request = MPI_REQUEST_NULL;
     MPI_Ibcast(data, static_cast<int>(size), MPI_BYTE, 0, MPI_COMM_WORLD, &request);
     wait_for(&request);
@@ -123,6 +134,6 @@ class MpiCommunicator : public Communicator {
 }  // namespace
 }  // namespace bitfed
 
-extern "C" __attribute__((visibility("default"))) bitfed::Communicator* bitfed_connect_ranks() {
+extern "C" __attribute__((visibility("default"))) bitfed::Communicator* bitfed_connect_ranks_2() {
   return new bitfed::MpiCommunicator();
 }
