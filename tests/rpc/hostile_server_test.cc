@@ -151,6 +151,7 @@ class HostileServerTest : public testing::Test {
         run_federation_client(options, [this](const Event& event) {
           const std::lock_guard lock(mutex_);
           if (const auto* warning = std::get_if<Warning>(&event)) warnings_.push_back(warning->text);
+          if (const auto* failed = std::get_if<TrainingFailed>(&event)) failures_.push_back(failed->text);
         });
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), Error::Kind::kStopped) << error.what();
@@ -163,7 +164,7 @@ class HostileServerTest : public testing::Test {
     v1::Welcome& welcome = *message.mutable_welcome();
     welcome.set_protocol(1);
     welcome.set_federation(kFederation);
-    welcome.set_recipe(kRecipe);
+    welcome.set_recipe(recipe_);
     for (const std::string& column : prototype_.columns) welcome.mutable_prototype()->add_columns(column);
     for (const std::string& name : prototype_.class_names) welcome.mutable_prototype()->add_class_names(name);
     stream_->Write(message);
@@ -262,6 +263,7 @@ class HostileServerTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::string recipe_ = kRecipe;
   Dataset prototype_;
   Bytes broadcast_;
   std::vector<std::shared_ptr<Channel>> channels_;  // of ann and bob
@@ -278,6 +280,7 @@ class HostileServerTest : public testing::Test {
   std::thread device_;
   std::mutex mutex_;
   std::vector<std::string> warnings_;
+  std::vector<std::string> failures_;
 };
 
 TEST_F(HostileServerTest, KeysOfAnotherRoundOrOfItsOwnAreRefused) {
@@ -312,6 +315,29 @@ TEST_F(HostileServerTest, KeysOfAnotherRoundOrOfItsOwnAreRefused) {
               HasSubstr("those of client 2 cannot be opened: refused"));
   EXPECT_THAT(refusal(2, 2, [&](KeyList* list) { list->keys[2].channel = servers; }),
               HasSubstr("client 2: the keys are not signed by 'bob': refused"));
+}
+
+// A recipe without room for the update makes the device fail, with an error that quotes a parameter: that
+// stays in the device's own log.
+TEST_F(HostileServerTest, AFailureGivesNothingOfTheUpdateAway) {
+  recipe_ += "update_range = 0.000001\n";
+  start_device();
+  agree(0);
+  EXPECT_EQ(reason(), "training failed; the device's own log says why");
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(failures_, Contains(HasSubstr("found a parameter that changed by")));
+}
+
+// Nor do figures about its samples come with a masked update.
+TEST_F(HostileServerTest, FiguresOfTheSamplesStayOnTheDevice) {
+  start_device();
+  EXPECT_EQ(message_.ready().samples(), 0u);
+  agree(0);
+  const v1::Offer offer = next().offer();
+  EXPECT_GT(offer.size(), 0u);
+  EXPECT_EQ(offer.samples(), 0u);
+  EXPECT_EQ(offer.trained_samples(), 0u);
+  EXPECT_EQ(offer.train_seconds(), 0.0);
 }
 
 // However often the server asks for the update of a sum, it gets the same bytes: the same masks, and the same

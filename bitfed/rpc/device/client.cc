@@ -10,6 +10,7 @@
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/client_round.h"
+#include "bitfed/federated/privacy/differential_privacy.h"
 #include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/rpc/device/backoff.h"
 #include "bitfed/rpc/device/client_store.h"
@@ -33,6 +34,7 @@ constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr int64_t kWarnSeconds = int64_t{30} * 86400;  // before the certificate expires
 constexpr auto kAskEvery = std::chrono::hours(1);      // then, for a new one
 constexpr uint32_t kMaxSide = 1 << 16;                 // of an image
+constexpr const char* kFailedHere = "training failed; the device's own log says why";
 
 void read_pixel_statistics(const v1::Prototype& message, Dataset* prototype) {
   prototype->pixel_mean.assign(message.pixel_mean().begin(), message.pixel_mean().end());
@@ -72,6 +74,7 @@ struct Job {
   std::string recipe;
   std::unique_ptr<ClientHalf> half;  // null: not welcome so far
   PrivacyRecipe privacy;
+  bool is_private = false;  // updates are clipped, and noise is added to their sum
   Dataset samples;
 };
 
@@ -127,8 +130,9 @@ class FederationClient {
       say_hello();
       if (const auto update = store_.finished_update()) deliver(*update);
       FromClient ready;
-      ready.mutable_ready()->set_samples(job_.samples.size());
-      if (job_.privacy.secure_aggregation) {
+      if (!job_.privacy.secure_aggregation) {
+        ready.mutable_ready()->set_samples(job_.samples.size());
+      } else {
         const ClientStore::NextKeys keys = next_keys();
         store_.put_next_keys(keys);
         ready.mutable_ready()->set_next_keys(published(keys));
@@ -317,6 +321,7 @@ class FederationClient {
     job_.half =
         make_client_half({recipe, prototype, job_.seed}, [this] { return key_stream(masks_->noise_seed()); });
     job_.privacy = read_privacy(recipe, 0);
+    job_.is_private = has_differential_privacy(recipe);
     if (options_.masked && !job_.privacy.secure_aggregation) {
       throw input_error(
           "the server's recipe: expected privacy.secure_aggregation = true, without which --masked sends no "
@@ -334,6 +339,10 @@ class FederationClient {
                          .samples = job_.samples.size()});
   }
 
+  // Whether the recipe promises that nobody sees the update as it is: then the server learns no more of it by
+  // other ways, as by an error that quotes a value.
+  bool hides_updates() const { return job_.privacy.secure_aggregation || job_.is_private; }
+
   // Offers the update, sends it if it is wanted, and keeps or drops the state that belongs to it, by the
   // verdict. That a sum is to be opened with the update in it is as good as one.
   void deliver(const Update& update) {
@@ -343,9 +352,12 @@ class FederationClient {
     offer.set_broadcast_sha256(update.broadcast_sha256);
     offer.set_size(update.result.upload.size());
     offer.set_sha256(update.sha256);
-    offer.set_samples(update.result.samples);
-    offer.set_trained_samples(update.result.trained_samples);
-    offer.set_train_seconds(update.result.train_seconds);
+    // Under masks even a client's weight is in the sum alone.
+    if (!job_.privacy.secure_aggregation) {
+      offer.set_samples(update.result.samples);
+      offer.set_trained_samples(update.result.trained_samples);
+      offer.set_train_seconds(update.result.train_seconds);
+    }
     send(message);
     bool refused = false;  // to help open the sum
     while (true) {
@@ -427,15 +439,18 @@ class FederationClient {
     std::optional<ClientOutcome> outcome;
     std::string made_for = work.sha256();
     std::string sha256;
+    bool says_why = true;
     try {
       if (job_.privacy.secure_aggregation) {
         masks_ = agree_on_masks(work);
         if (!masks_) return;  // for newer work
         made_for = text_of(masks_->session().session);
       }
+      says_why = !hides_updates();  // from here on an error may quote the samples or the update
       outcome = train(work, received.bytes);
       if (job_.privacy.secure_aggregation) outcome->result.upload = masked(*masks_, outcome->result.upload);
       sha256 = sha256_hex(outcome->result.upload);
+      says_why = true;
       if (job_.privacy.secure_aggregation) masks_->sends(sha256);
     } catch (const Error& error) {
       check_stop();
@@ -443,7 +458,7 @@ class FederationClient {
       events_(TrainingFailed{.round = work.round(), .text = error.what()});
       FromClient message;
       message.mutable_failed()->set_round(work.round());
-      message.mutable_failed()->set_reason(error.what());
+      message.mutable_failed()->set_reason(says_why ? error.what() : kFailedHere);
       send(message);
       return;
     }
