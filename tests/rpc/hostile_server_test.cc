@@ -165,6 +165,7 @@ class HostileServerTest : public testing::Test {
     welcome.set_protocol(1);
     welcome.set_federation(kFederation);
     welcome.set_recipe(recipe_);
+    welcome.set_max_update_in_offer(max_update_in_offer_);
     for (const std::string& column : prototype_.columns) welcome.mutable_prototype()->add_columns(column);
     for (const std::string& name : prototype_.class_names) welcome.mutable_prototype()->add_class_names(name);
     stream_->Write(message);
@@ -264,6 +265,7 @@ class HostileServerTest : public testing::Test {
 
   TemporaryFolder folder_;
   std::string recipe_ = kRecipe;
+  uint64_t max_update_in_offer_ = 0;
   Dataset prototype_;
   Bytes broadcast_;
   std::vector<std::shared_ptr<Channel>> channels_;  // of ann and bob
@@ -326,6 +328,27 @@ TEST_F(HostileServerTest, AFailureGivesNothingOfTheUpdateAway) {
   EXPECT_EQ(reason(), "training failed; the device's own log says why");
   const std::lock_guard lock(mutex_);
   EXPECT_THAT(failures_, Contains(HasSubstr("found a parameter that changed by")));
+}
+
+// A small update comes with its offer where the server's welcome allows it; if it is wanted all the same,
+// again.
+TEST_F(HostileServerTest, ASmallUpdateComesWithItsOffer) {
+  max_update_in_offer_ = uint64_t{1} << 40;
+  start_device();
+  agree(0);
+  const v1::Offer offer = next().offer();
+  EXPECT_EQ(offer.update().size(), offer.size());
+  EXPECT_EQ(sha256_hex(std::string_view(offer.update())), offer.sha256());
+  offered_ = offer.sha256();
+  send_verdict(Verdict::WANTED);
+  EXPECT_EQ(next().chunk(), offer.update());
+  stop_device();
+  max_update_in_offer_ = offer.size() - 1;
+  start_device();
+  send_work(0);
+  const FromClient& again = next();
+  EXPECT_EQ(again.offer().sha256(), offer.sha256());
+  EXPECT_EQ(again.offer().update(), "");
 }
 
 // Nor do figures about its samples come with a masked update.

@@ -291,6 +291,7 @@ class FederationClient {
     if (!answer->has_welcome()) throw input_error("the server: found another message, expected a welcome");
     told_end_.clear();
     server_renews_ = answer->welcome().renews();
+    max_update_in_offer_ = std::min<uint64_t>(answer->welcome().max_update_in_offer(), kMaxUpdateInOffer);
     prepare(answer->welcome());
   }
 
@@ -358,6 +359,8 @@ class FederationClient {
       offer.set_trained_samples(update.result.trained_samples);
       offer.set_train_seconds(update.result.train_seconds);
     }
+    if (const Bytes& upload = update.result.upload; upload.size() <= max_update_in_offer_)
+      offer.set_update(upload.data(), upload.size());
     send(message);
     bool refused = false;  // to help open the sum
     while (true) {
@@ -459,6 +462,8 @@ class FederationClient {
       FromClient message;
       message.mutable_failed()->set_round(work.round());
       message.mutable_failed()->set_reason(says_why ? error.what() : kFailedHere);
+      if (const auto* broken = dynamic_cast<const BrokenShares*>(&error))
+        message.mutable_failed()->set_about(broken->sender);
       send(message);
       return;
     }
@@ -649,6 +654,7 @@ class FederationClient {
   std::deque<Received> later_;         // tasks that came while something else was waited for
   bool refused_ = false;               // the server refused the last connection, for now
   bool server_renews_ = false;         // certificates
+  uint64_t max_update_in_offer_ = 0;   // as the server takes it
   std::optional<std::chrono::steady_clock::time_point> asked_;  // for a new certificate, last
   bool went_back_ = false;                                      // a warning was logged that the server did
   bool warned_ = false;                                         // that the certificate expires
