@@ -9,6 +9,7 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
+#include "bitfed/base/text_difference.h"
 #include "bitfed/federated/client_round.h"
 #include "bitfed/federated/privacy/differential_privacy.h"
 #include "bitfed/federated/privacy/privacy_recipe.h"
@@ -64,6 +65,20 @@ Dataset read_prototype(const v1::Prototype& message) {
   }
   read_pixel_statistics(message, &prototype);
   return prototype;
+}
+
+// The lines of a table in a recipe as Config::given() writes it.
+std::string table_of(std::string_view recipe, const std::string& name) {
+  std::string result;
+  bool within = false;
+  while (!recipe.empty()) {
+    const size_t end = std::min(recipe.find('\n'), recipe.size());
+    const std::string_view line = recipe.substr(0, end);
+    recipe.remove_prefix(std::min(end + 1, recipe.size()));
+    if (line.starts_with('[')) within = line == "[" + name + "]" || line.starts_with("[" + name + ".");
+    if (within && !line.empty()) result += std::string(line) + "\n";
+  }
+  return result;
 }
 
 // What the server said in its welcome, made ready for work.
@@ -209,6 +224,8 @@ class FederationClient {
         continue;
       }
       if (connection_->end()) throw Lost();
+      if (const auto& keys = store_.next_keys(); keys && !channel_.may_begin(keys->until))
+        store_.forget_next_keys();  // no sum can begin with them
       ask_for_certificate();
     }
   }
@@ -333,11 +350,27 @@ class FederationClient {
           "the server's recipe: privacy.noise: found 'clients' without secure_aggregation, expected it: the "
           "server would see each update with its small share of the noise");
     }
+    check_privacy(recipe);
     if (!store_.membership()) store_.join({job_.federation, job_.number});
     events_(DeviceJoined{.server = options_.server,
                          .federation = job_.federation,
                          .client = job_.number,
                          .samples = job_.samples.size()});
+  }
+
+  // The recipe comes from the server, and this is what it promises: a server that comes back with less must
+  // ask its clients.
+  void check_privacy(const Config& recipe) {
+    const std::string privacy = table_of(recipe.given(), "privacy");
+    const auto joined = store_.privacy();
+    if (joined == privacy) return;
+    if (joined && !options_.accept_privacy) {
+      throw input_error(
+          "the server's recipe: [privacy]: found another than this device has joined with: {}; start it with "
+          "--accept-privacy to take part all the same",
+          first_difference(privacy, *joined));
+    }
+    store_.put_privacy(privacy);
   }
 
   // Whether the recipe promises that nobody sees the update as it is: then the server learns no more of it by
@@ -491,18 +524,22 @@ class FederationClient {
     const Digest session = session_of(job_.federation, work.round(), work.masked_attempt(), work.sha256());
     ClientStore::Sum sum{work.round(), work.masked_attempt(), {}};
     sum.session.session = session;
-    if (const auto& known = store_.sum(); known && known->session.session == session) {
+    const auto& known = store_.sum();
+    const bool goes_on = known && known->session.session == session;
+    if (goes_on) {
       // What the device keeps has changed since: another update under the same masks would give away how.
       if (const auto last = store_.last_accepted(); last && work.round() <= *last) {
         throw input_error("the server: round {}: this client's update of this sum was accepted: refused",
                           work.round());
       }
+    }
+    if (const auto opened = store_.last_opened(); opened && work.round() <= *opened) {
+      throw input_error("the server: round {}: this client has helped to open a sum of round {}: refused",
+                        work.round(), *opened);
+    }
+    if (goes_on) {
       sum = *known;
     } else {
-      if (const auto opened = store_.last_opened(); opened && work.round() <= *opened) {
-        throw input_error("the server: round {}: this client has helped to open a sum of round {}: refused",
-                          work.round(), *opened);
-      }
       const auto& next = store_.next_keys();
       if (next && channel_.may_begin(next->until)) {
         sum.session.secret = next->secret;
@@ -605,18 +642,32 @@ class FederationClient {
     const auto& sum = store_.sum();
     if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return false;
     try {
+      const Bytes survivors(message.content().begin(), message.content().end());
+      if (!sum->answer.empty()) {
+        // What it was made of is gone.
+        if (survivors != sum->session.survivors)
+          throw input_error(
+              "the server sends a second, different list of survivors for the same sum: refused");
+        const ClientStore::NextKeys next = next_keys();
+        store_.put_next_keys(next);
+        send_secure(*sum, v1::Secure::OPENING, sum->answer, published(next));
+        return false;
+      }
       // Those of the update are at hand unless the device was started again; checking all keys takes long.
       if (!masks_ || masks_->session().session != sum->session.session) {
         masks_.emplace(sum->session, channel_.of(sum->session, job_.federation, job_.number),
                        job_.privacy.min_survivors);
       }
-      const Bytes survivors(message.content().begin(), message.content().end());
-      const Bytes answer = masks_->open(survivors);
-      const bool accepts =
-          update != nullptr && update->broadcast_sha256 == text_of(masks_->session().session);
+      ClientStore::Sum opened{sum->round, sum->attempt, {}, masks_->open(survivors)};
+      opened.session.session = masks_->session().session;
+      opened.session.survivors = survivors;
+      opened.session.update = masks_->session().update;
+      const bool accepts = update != nullptr && update->broadcast_sha256 == text_of(opened.session.session);
       const ClientStore::NextKeys next = next_keys();
-      store_.open_sum({sum->round, sum->attempt, masks_->session()}, next, accepts);
-      send_secure(*sum, v1::Secure::OPENING, answer, published(next));
+      // The answer is durable, and the secrets that it was made of are erased.
+      store_.open_sum(opened, next, accepts);
+      masks_.reset();
+      send_secure(opened, v1::Secure::OPENING, opened.answer, published(next));
       if (accepts) settled(*update, "accepted", "");
       return accepts;
     } catch (const Error& error) {
@@ -638,6 +689,7 @@ class FederationClient {
 
   void take_result(const Received& received) {
     decode(received.bytes, "the server's model");
+    store_.forget_keys();
     write_file_atomically(model_file(), received.bytes);
     connection_->finish();
     connection_.reset();
