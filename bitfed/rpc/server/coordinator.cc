@@ -557,8 +557,8 @@ void Coordinator::judge_waiting_offers() {
 void Coordinator::failed(Connection& connection, const v1::Failed& message) {
   if (!current_ || message.round() != current_->round) return;
   fault("failed", connection, message.reason());
-  if (message.has_about()) complained(connection, message.about());
-  current_->wanted.erase(*connection.number);
+  if (current_->wanted.erase(*connection.number) > 0 && message.has_about())
+    complained(connection, message.about());
   wake_.notify_all();
 }
 

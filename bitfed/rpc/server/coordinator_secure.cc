@@ -121,11 +121,12 @@ void Coordinator::leave_out(uint32_t client, uint32_t from_round) {
   LeftOut& left_out = left_out_[client];
   left_out.until = from_round + (uint32_t{1} << std::min(left_out.times++, 20u)) - 1;
   ++counts_["left-out"];
-  log(names_[client],
-      Warning{.text = fmt::format(
-                  "client {} '{}' is left out of masked rounds up to {}: it, or another in its place, "
-                  "has kept a sum from being opened",
-                  client, names_[client], left_out.until)});
+  const auto found = names_.find(client);
+  const std::string name = found != names_.end() ? found->second : "";
+  log(name,
+      Warning{.text = fmt::format("client {} '{}' is left out of masked rounds up to {}: it, or another that "
+                                  "complains of it, has kept a sum from being opened",
+                                  client, name, left_out.until)});
 }
 
 // Nobody, if too few would be left.
@@ -144,7 +145,7 @@ void Coordinator::blame(const std::vector<SecureServer::Fault>& faults) {
     const uint32_t client = found.clients.front();
     Connection gone;
     gone.number = client;
-    gone.name = names_[client];
+    if (const auto known = names_.find(client); known != names_.end()) gone.name = known->second;
     const auto peer = by_number_.find(client);
     fault("wrong-shares", peer != by_number_.end() ? connections_.at(peer->second) : gone, found.text);
   }
