@@ -148,6 +148,8 @@ void add_join_options(Command& app, const ImageReaders& readers) {
       ->at_least(0);
   command->add_flag("--masked", options.masked,
                     "Take part only where the server sees no update by itself (secure aggregation)");
+  command->add_flag("--accept-privacy", options.accept_privacy,
+                    "Take part although the recipe's [privacy] is another than when this device joined");
   command->add_flag("--quiet", arguments->quiet, "No messages");
   command->footer(
       "The recipe comes from the server. Samples, and what the method keeps for this client, never leave "

@@ -18,6 +18,8 @@ inline constexpr uint32_t kMaskProtocol = 3;  // of secure aggregation
 inline constexpr size_t kChunkBytes = size_t{128} << 10;
 // No single message is larger; whatever may be is cut into chunks.
 inline constexpr size_t kMaxMessageBytes = size_t{1} << 20;
+// An update of at most so many bytes comes with its offer.
+inline constexpr size_t kMaxUpdateInOffer = size_t{64} << 10;
 inline constexpr size_t kMaxNameBytes = 64;
 
 // The highest version that both sides speak, if there is one.

@@ -62,11 +62,14 @@ federate_killed() {
   done
 }
 
-# same_as FOLDER SIMULATION: the same model, and every update counted once.
+# same_as FOLDER SIMULATION: the same model, and every update counted once. How much a device trained on is not told where
+# its update is masked.
 same_as() {
-  local name
+  local name expected
   for name in model_sha256 total_upload_bytes train_samples; do
-    [ "$(field $1/summary.json $name)" = "$(field $2/summary.json $name)" ] || fail "$1: another $name"
+    expected=$(field $2/summary.json $name)
+    [ $name != train_samples ] || ! grep -q '^secure_aggregation = true' $2/recipe.toml || expected=0
+    [ "$(field $1/summary.json $name)" = "$expected" ] || fail "$1: another $name"
   done
   python3 - $1 <<'PYTHON' || fail "$1: an update was lost or counted twice"
 import json, sqlite3, sys

@@ -68,17 +68,51 @@ echo "-- noise of the devices, over TLS"
 sed 's/^name = "fed-bin-mlp"/&\nscaling = "declared"\nlower = [-3, -5]\nupper = [6, 3]/; s/^rounds = .*/rounds = 1/
   s/^clients_per_round = .*/clients_per_round = 8/' people.toml >noise.toml
 printf '\n[privacy]\nsecure_aggregation = true\nclip = 1\nnoise_multiplier = 2\nmin_survivors = 6\n' >>noise.toml
+sed -i 's/^epochs = .*/epochs = 12000/' noise.toml  # a second or more
+grep -q '^epochs = 12000' noise.toml || fail "noise.toml: no epochs"
 seeded=$(simulated seeded noise)
+
+# Devices erase the secrets of a sum when it is opened. Copies their state until the federation is over; a copy in which all
+# have theirs becomes copy-RUN-NUMBER.
+copy_secrets() {
+  local run=$1 copies=0
+  while kill -0 $server_pid 2>/dev/null && [ ! -s $run.json ]; do
+    copies=$((copies + 1))
+    mkdir -p copies-$run/$copies
+    kill -STOP $server_pid 2>/dev/null || break
+    cp -r $run-{0,1,2,3,4,5,6,7} copies-$run/$copies 2>/dev/null || true
+    kill -CONT $server_pid 2>/dev/null || break
+    sleep 0.05
+  done
+  python3 - $run $copies <<'PYTHON' || fail "$run: in none of $copies copies all devices have a secret"
+import os, sqlite3, sys
+run, copies = sys.argv[1], int(sys.argv[2])
+def has_secret(folder):
+    try:
+        with sqlite3.connect(folder + "/client.sqlite") as database:
+            return any(database.execute("SELECT secret FROM masked_sum").fetchone()[0])
+    except (sqlite3.Error, TypeError):
+        return False
+for copy in range(1, copies + 1):
+    folders = [f"copies-{run}/{copy}/{run}-{number}" for number in range(8)]
+    if all(map(has_secret, folders)):
+        for number, folder in enumerate(folders):
+            os.rename(folder, f"copy-{run}-{number}")
+        sys.exit(0)
+sys.exit(1)
+PYTHON
+}
 for run in noise noise-again; do
   unset port
   serve $run noise.toml --certs certs
   wait_for_port $run
   for number in 0 1 2 3 4 5 6 7; do join $run $number --certs certs --masked; done
+  copy_secrets $run
   for number in 0 1 2 3 4 5 6 7; do finish ${client_pids[$number]} $run-$number; done
   finish $server_pid $run
   served=$(field $run.json model_sha256)
   [ "$served" != "$seeded" ] || fail "$run: noise by the seed"
-  [ "$served" = "$("$BITFED_NOISE_OF_DEVICES" noise.toml replayed-$run $run)" ] ||
+  [ "$served" = "$("$BITFED_NOISE_OF_DEVICES" noise.toml replayed-$run copy-$run)" ] ||
     fail "$run: not the model of a simulation with the devices' noise"
 done
 [ "$served" != "$(field noise.json model_sha256)" ] || fail "the same noise twice"

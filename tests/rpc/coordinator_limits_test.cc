@@ -278,5 +278,71 @@ TEST_F(CoordinatorTest, TooManyConnections) {
   EXPECT_EQ(peers[67]->ending(), Ending::kBusy);
 }
 
+// A small update may come with its offer. It goes through all that one in chunks goes through.
+class UpdateInOfferTest : public CoordinatorTest {
+ protected:
+  FromClient whole(uint32_t round, const std::string& update) {
+    FromClient message = offer(round, update);
+    message.mutable_offer()->set_update(update);
+    return message;
+  }
+  // A round with client 0, who has got its work.
+  void begin_one() {
+    start();
+    connect(ann_, "ann", 0);
+    begin(1, {0});
+    EXPECT_TRUE(ann_.next().has_work());
+  }
+  FakePeer ann_;
+  FakePeer bob_;
+};
+
+TEST_F(UpdateInOfferTest, CountsWithOneMessage) {
+  begin_one();
+  EXPECT_EQ(verdict(ann_, whole(1, "update")).kind(), Verdict::ACCEPTED);
+  finish_round(1);
+  EXPECT_EQ(store_->accepted(1, 0), sha256_hex(std::string_view("update")));
+  EXPECT_EQ(coordinator_->status().waiting_bytes, 0u);
+  EXPECT_EQ(verdict(ann_, whole(1, "update")).kind(), Verdict::ACCEPTED);  // the same again
+  EXPECT_EQ(verdict(ann_, whole(1, "another")).kind(), Verdict::REFUSED);
+}
+
+TEST_F(UpdateInOfferTest, AnotherDigestOrWhatDoesNotFitIsRefused) {
+  begin_one();
+  FromClient message = whole(1, "update");
+  message.mutable_offer()->set_update("Update");
+  EXPECT_EQ(verdict(ann_, message).kind(), Verdict::REFUSED);
+  thread_.join();
+  EXPECT_THAT(received_, ElementsAre());
+  EXPECT_EQ(coordinator_->status().waiting_bytes, 0u);
+}
+
+TEST_F(UpdateInOfferTest, OfAnotherSizeOrTooLargeIsAViolation) {
+  options_.max_update_bytes = uint64_t{1} << 20;
+  begin_one();
+  FromClient message = whole(1, "update");
+  message.mutable_offer()->set_update("update and more");
+  coordinator_->received(ann_, message);
+  EXPECT_EQ(ann_.ending(), Ending::kViolation);
+  connect(bob_, "bob", 1);
+  coordinator_->received(bob_, whole(1, std::string(kMaxUpdateInOffer + 1, 'x')));
+  EXPECT_EQ(bob_.ending(), Ending::kViolation);
+}
+
+// Of an update that must wait nothing is kept but the offer.
+TEST_F(UpdateInOfferTest, OneThatMustWaitIsAskedForLater) {
+  start();
+  connect(ann_, "ann", 0);
+  coordinator_->received(ann_, whole(1, "update"));
+  EXPECT_TRUE(ann_.nothing_more());
+  EXPECT_EQ(coordinator_->status().waiting_bytes, 0u);
+  begin(1, {0});
+  EXPECT_TRUE(ann_.next().has_work());
+  EXPECT_EQ(ann_.next().verdict().kind(), Verdict::WANTED);
+  send_chunk(ann_, "update");
+  EXPECT_EQ(ann_.next().verdict().kind(), Verdict::ACCEPTED);
+  thread_.join();
+}
+
 }  // namespace
 }  // namespace bitfed

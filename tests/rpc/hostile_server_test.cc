@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -13,6 +14,7 @@
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/method.h"
 #include "bitfed/rpc/device/client.h"
+#include "bitfed/rpc/device/client_store.h"
 #include "bitfed/rpc/security/certificate_identity.h"
 #include "bitfed/rpc/security/certificates.h"
 #include "bitfed/secure/protocol/secure_client.h"
@@ -138,6 +140,17 @@ class HostileServerTest : public testing::Test {
 
   // Starts the device, with the state that it has, as far as it is ready for work.
   void start_device() {
+    launch_device();
+    // What it has finished it offers first.
+    while (!next().has_ready()) {
+      ASSERT_TRUE(message_.has_offer()) << message_.ShortDebugString();
+      offered_ = message_.offer().sha256();
+      send_verdict(Verdict::DISCARDED);
+    }
+    next_keys_ = bytes_of(message_.ready().next_keys());
+  }
+  // As far as it has the recipe.
+  void launch_device() {
     stop_ = false;
     device_ = std::thread([this] {
       ClientOptions options;
@@ -145,15 +158,17 @@ class HostileServerTest : public testing::Test {
       options.trust = trust("device");
       options.own.data = folder_ / "own.csv";
       options.state = folder_ / "state";
-      options.masked = true;
+      options.masked = masked_;
+      options.accept_privacy = accept_privacy_;
       options.stop = [this] { return stop_.load(); };
       try {
         run_federation_client(options, [this](const Event& event) {
           const std::lock_guard lock(mutex_);
           if (const auto* warning = std::get_if<Warning>(&event)) warnings_.push_back(warning->text);
+          if (const auto* failed = std::get_if<TrainingFailed>(&event)) failures_.push_back(failed->text);
         });
       } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), Error::Kind::kStopped) << error.what();
+        if (error.kind() != Error::Kind::kStopped) refusal_ = error.what();
       }
     });
     stream_ = sessions_.wait();
@@ -163,23 +178,24 @@ class HostileServerTest : public testing::Test {
     v1::Welcome& welcome = *message.mutable_welcome();
     welcome.set_protocol(1);
     welcome.set_federation(kFederation);
-    welcome.set_recipe(kRecipe);
+    welcome.set_recipe(recipe_);
+    welcome.set_max_update_in_offer(max_update_in_offer_);
     for (const std::string& column : prototype_.columns) welcome.mutable_prototype()->add_columns(column);
     for (const std::string& name : prototype_.class_names) welcome.mutable_prototype()->add_class_names(name);
     stream_->Write(message);
-    // What it has finished it offers first.
-    while (!next().has_ready()) {
-      ASSERT_TRUE(message_.has_offer()) << message_.ShortDebugString();
-      offered_ = message_.offer().sha256();
-      send_verdict(Verdict::DISCARDED);
-    }
-    next_keys_ = bytes_of(message_.ready().next_keys());
   }
   void stop_device() {
     if (!device_.joinable()) return;
     stop_ = true;
     device_.join();
     sessions_.end();
+    EXPECT_EQ(refusal_, "");
+  }
+  // What the device ends with.
+  std::string refusal() {
+    sessions_.end();
+    device_.join();
+    return std::exchange(refusal_, "");
   }
 
   // Empty: the device has gone away, or says nothing.
@@ -262,6 +278,8 @@ class HostileServerTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::string recipe_ = kRecipe;
+  uint64_t max_update_in_offer_ = 0;
   Dataset prototype_;
   Bytes broadcast_;
   std::vector<std::shared_ptr<Channel>> channels_;  // of ann and bob
@@ -278,6 +296,10 @@ class HostileServerTest : public testing::Test {
   std::thread device_;
   std::mutex mutex_;
   std::vector<std::string> warnings_;
+  std::vector<std::string> failures_;
+  bool masked_ = true;
+  bool accept_privacy_ = false;
+  std::string refusal_;
 };
 
 TEST_F(HostileServerTest, KeysOfAnotherRoundOrOfItsOwnAreRefused) {
@@ -312,6 +334,126 @@ TEST_F(HostileServerTest, KeysOfAnotherRoundOrOfItsOwnAreRefused) {
               HasSubstr("those of client 2 cannot be opened: refused"));
   EXPECT_THAT(refusal(2, 2, [&](KeyList* list) { list->keys[2].channel = servers; }),
               HasSubstr("client 2: the keys are not signed by 'bob': refused"));
+}
+
+// A recipe without room for the update makes the device fail, with an error that quotes a parameter: that
+// stays in the device's own log.
+TEST_F(HostileServerTest, AFailureGivesNothingOfTheUpdateAway) {
+  recipe_ += "update_range = 0.000001\n";
+  start_device();
+  agree(0);
+  EXPECT_EQ(reason(), "training failed; the device's own log says why");
+  const std::lock_guard lock(mutex_);
+  EXPECT_THAT(failures_, Contains(HasSubstr("found a parameter that changed by")));
+}
+
+// What a device has joined with it keeps to, also after a restart: masks, clip, noise.
+TEST_F(HostileServerTest, AnotherPrivacyIsRefused) {
+  masked_ = false;
+  start_device();
+  stop_device();
+  recipe_ = std::string(kRecipe).replace(std::string(kRecipe).find("noise_multiplier = 4"), 20,
+                                         "noise_multiplier = 1");
+  launch_device();
+  EXPECT_THAT(refusal(),
+              HasSubstr("found another than this device has joined with: 'noise_multiplier = 1' there, "
+                        "'noise_multiplier = 4' here; start it with --accept-privacy"));
+  recipe_ = std::string(kRecipe).substr(0, std::string(kRecipe).find("[privacy]"));
+  launch_device();
+  EXPECT_THAT(refusal(), HasSubstr("nothing there, '[privacy]' here"));
+  // However it is written.
+  recipe_ += "[x]\n";
+  recipe_.insert(0, "privacy.noise_multiplier = 1\nprivacy.clip = 1\n");
+  launch_device();
+  EXPECT_THAT(refusal(), HasSubstr("found another than this device has joined with"));
+  accept_privacy_ = true;
+  recipe_ = std::string(kRecipe).replace(std::string(kRecipe).find("noise_multiplier = 4"), 20,
+                                         "noise_multiplier = 1");
+  start_device();
+  stop_device();
+  accept_privacy_ = false;  // once is enough
+  start_device();
+  stop_device();
+  recipe_ = kRecipe;
+  launch_device();
+  EXPECT_THAT(refusal(), HasSubstr("'noise_multiplier = 4' there, 'noise_multiplier = 1' here"));
+}
+
+// The secrets of a sum are erased when it was opened, and all keys when the result comes.
+TEST_F(HostileServerTest, KeysAreErased) {
+  const auto state = folder_ / "state";
+  const auto copied = [&](const std::string& name) {
+    std::filesystem::copy(state, folder_ / name);
+    return std::make_unique<ClientStore>(folder_ / name / "client.sqlite");
+  };
+  const auto holds = [&](const Secret& secret) {
+    for (const auto& file : std::filesystem::directory_iterator(state)) {
+      const Bytes bytes = read_file(file.path());
+      if (std::search(bytes.begin(), bytes.end(), secret.begin(), secret.end()) != bytes.end()) return true;
+    }
+    return false;
+  };
+  start_device();
+  agree(0);
+  take_update();
+  const ClientSession session = copied("before")->sum()->session;
+  EXPECT_NE(session.secret, Secret());
+  EXPECT_TRUE(holds(session.secret));
+  send_secure(Secure::OPENING, 0, write_numbers({0, 1, 2}));
+  EXPECT_TRUE(next().has_secure());
+  const auto next_keys = copied("opened")->next_keys();
+  EXPECT_EQ(copied("opened-too")->sum()->session.secret, Secret());
+  ASSERT_TRUE(next_keys);
+  stop_device();
+  start_device();  // the log is emptied
+  EXPECT_FALSE(holds(session.secret));
+  EXPECT_TRUE(holds(next_keys->secret));
+  FromServer message;
+  message.mutable_result()->set_rounds(1);
+  message.mutable_result()->set_size(broadcast_.size());
+  message.mutable_result()->set_sha256(sha256_hex(broadcast_));
+  stream_->Write(message);
+  message.set_chunk(broadcast_.data(), broadcast_.size());
+  stream_->Write(message);
+  FromClient last;
+  while (stream_->Read(&last)) {
+  }
+  EXPECT_EQ(refusal(), "");
+  for (const Secret& secret : {session.secret, session.channel, next_keys->secret, next_keys->channel})
+    EXPECT_FALSE(holds(secret));
+}
+
+// A small update comes with its offer where the server's welcome allows it; if it is wanted all the same,
+// again.
+TEST_F(HostileServerTest, ASmallUpdateComesWithItsOffer) {
+  max_update_in_offer_ = uint64_t{1} << 40;
+  start_device();
+  agree(0);
+  const v1::Offer offer = next().offer();
+  EXPECT_EQ(offer.update().size(), offer.size());
+  EXPECT_EQ(sha256_hex(std::string_view(offer.update())), offer.sha256());
+  offered_ = offer.sha256();
+  send_verdict(Verdict::WANTED);
+  EXPECT_EQ(next().chunk(), offer.update());
+  stop_device();
+  max_update_in_offer_ = offer.size() - 1;
+  start_device();
+  send_work(0);
+  const FromClient& again = next();
+  EXPECT_EQ(again.offer().sha256(), offer.sha256());
+  EXPECT_EQ(again.offer().update(), "");
+}
+
+// Nor do figures about its samples come with a masked update.
+TEST_F(HostileServerTest, FiguresOfTheSamplesStayOnTheDevice) {
+  start_device();
+  EXPECT_EQ(message_.ready().samples(), 0u);
+  agree(0);
+  const v1::Offer offer = next().offer();
+  EXPECT_GT(offer.size(), 0u);
+  EXPECT_EQ(offer.samples(), 0u);
+  EXPECT_EQ(offer.trained_samples(), 0u);
+  EXPECT_EQ(offer.train_seconds(), 0.0);
 }
 
 // However often the server asks for the update of a sum, it gets the same bytes: the same masks, and the same

@@ -505,6 +505,58 @@ TEST(HostileServerTest, ChangesOrWithholdsShares) {
 }
 
 // A client that lies is found out where it can be.
+// A wrong share is found out by the digest of the secret, and another takes its place.
+TEST(HostileClientTest, AWrongShareOpensAndIsNamed) {
+  Round round(10);
+  ASSERT_TRUE(round.keys() && round.shares());
+  round.mask();
+  ASSERT_TRUE(round.updates({17}));
+  OpenedShares wrong = read_opened(round.client(10).open(round.server().message_for(10)));
+  for (auto& [owner, share] : wrong) share[5] ^= 1;
+  EXPECT_TRUE(round.server().add_opened(10, write_opened(wrong)));
+  EXPECT_FALSE(round.server().add_opened(10, write_opened(wrong)));  // once
+  wrong.erase(13);
+  EXPECT_THAT(error_text([&] { round.server().add_opened(11, write_opened(wrong)); }),
+              HasSubstr("found those of 9 clients, expected one of each of 10"));
+  round.open({10});
+  std::vector<SecureServer::Fault> faults;
+  round.server().secrets(&faults);
+  ASSERT_EQ(faults.size(), 1u);  // from then on shares of the others are taken
+  EXPECT_EQ(faults[0].clients, (std::vector<uint32_t>{10, 10}));
+  EXPECT_EQ(round.sum(), round.expected());
+  EXPECT_THAT(error_text([&] { round.server().add_keys(11, round.client(12).keys()); }),
+              HasSubstr("found those of client 12, expected 11"));
+}
+
+// Of 40 clients 27 open a secret: with all answers there, a few wrong ones are found out.
+TEST(HostileClientTest, AFewWrongSharesOpenAndAreNamed) {
+  for (const uint32_t liars : {1u, 2u, 3u}) {
+    Round round(40);
+    ASSERT_TRUE(round.keys() && round.shares());
+    round.mask();
+    ASSERT_TRUE(round.updates());
+    std::vector<uint32_t> lost;
+    for (uint32_t liar = 10; liar < 10 + liars; ++liar) {
+      OpenedShares wrong = read_opened(round.client(liar).open(round.server().message_for(liar)));
+      wrong[13] = random_secret();
+      EXPECT_TRUE(round.server().add_opened(liar, write_opened(wrong)));
+      lost.push_back(liar);
+    }
+    round.open(lost);
+    std::vector<SecureServer::Fault> faults;
+    round.server().secrets(&faults);
+    std::vector<uint32_t> named;
+    for (const SecureServer::Fault& fault : faults) {
+      EXPECT_EQ(fault.clients.at(1), 13u);
+      named.push_back(fault.clients.at(0));
+    }
+    std::sort(named.begin(), named.end());
+    EXPECT_EQ(named, lost);
+    EXPECT_EQ(round.sum(), round.expected());
+  }
+}
+
+// With no more answers than a secret takes there is nothing to put in its place.
 TEST(HostileClientTest, WrongSharesOpenNothing) {
   Round round(10);
   ASSERT_TRUE(round.keys() && round.shares());
@@ -513,14 +565,14 @@ TEST(HostileClientTest, WrongSharesOpenNothing) {
   OpenedShares wrong = read_opened(round.client(10).open(round.server().message_for(10)));
   wrong[13][5] ^= 1;
   EXPECT_TRUE(round.server().add_opened(10, write_opened(wrong)));
-  EXPECT_FALSE(round.server().add_opened(10, write_opened(wrong)));  // once
-  wrong.erase(13);
-  EXPECT_THAT(error_text([&] { round.server().add_opened(11, write_opened(wrong)); }),
-              HasSubstr("found those of 9 clients, expected one of each of 10"));
-  round.open({10});
+  round.open({10, 11, 12, 14});
+  ASSERT_TRUE(round.server().can_open());
   EXPECT_THAT(error_text([&] { round.sum(); }), HasSubstr("the shares of client 13's secret do not fit"));
-  EXPECT_THAT(error_text([&] { round.server().add_keys(11, round.client(12).keys()); }),
-              HasSubstr("found those of client 12, expected 11"));
+  std::vector<SecureServer::Fault> faults;
+  EXPECT_THAT(error_text([&] { round.server().secrets(&faults); }), HasSubstr("do not fit"));
+  EXPECT_EQ(faults.at(0).clients, std::vector<uint32_t>{13});
+  round.open();  // the others answer as well
+  EXPECT_EQ(round.sum(), round.expected());
 }
 
 // The key of a pair that a lost client left at the server is not the one that the survivor masked with.
@@ -542,6 +594,10 @@ TEST(HostileClientTest, AWrongMaskOfAPairOpensNothing) {
     ASSERT_TRUE(round.server().can_open());
     EXPECT_THAT(error_text([&] { round.sum(); }),
                 HasSubstr("clients 12 and 14 tell different masks of their pair"));
+    // Where both have told the same check it is the lost client that has hidden another key.
+    std::vector<SecureServer::Fault> faults;
+    error_text([&] { round.server().masks(kFields, round.server().secrets(), &faults); });
+    EXPECT_EQ(faults.at(0).clients, wrapped ? std::vector<uint32_t>{14} : (std::vector<uint32_t>{12, 14}));
   }
 }
 

@@ -9,7 +9,9 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
+#include "bitfed/base/text_difference.h"
 #include "bitfed/federated/client_round.h"
+#include "bitfed/federated/privacy/differential_privacy.h"
 #include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/rpc/device/backoff.h"
 #include "bitfed/rpc/device/client_store.h"
@@ -33,6 +35,7 @@ constexpr auto kTick = std::chrono::milliseconds(100);
 constexpr int64_t kWarnSeconds = int64_t{30} * 86400;  // before the certificate expires
 constexpr auto kAskEvery = std::chrono::hours(1);      // then, for a new one
 constexpr uint32_t kMaxSide = 1 << 16;                 // of an image
+constexpr const char* kFailedHere = "training failed; the device's own log says why";
 
 void read_pixel_statistics(const v1::Prototype& message, Dataset* prototype) {
   prototype->pixel_mean.assign(message.pixel_mean().begin(), message.pixel_mean().end());
@@ -64,6 +67,20 @@ Dataset read_prototype(const v1::Prototype& message) {
   return prototype;
 }
 
+// The lines of a table in a recipe as Config::given() writes it.
+std::string table_of(std::string_view recipe, const std::string& name) {
+  std::string result;
+  bool within = false;
+  while (!recipe.empty()) {
+    const size_t end = std::min(recipe.find('\n'), recipe.size());
+    const std::string_view line = recipe.substr(0, end);
+    recipe.remove_prefix(std::min(end + 1, recipe.size()));
+    if (line.starts_with('[')) within = line == "[" + name + "]" || line.starts_with("[" + name + ".");
+    if (within && !line.empty()) result += std::string(line) + "\n";
+  }
+  return result;
+}
+
 // What the server said in its welcome, made ready for work.
 struct Job {
   std::string federation;
@@ -72,6 +89,7 @@ struct Job {
   std::string recipe;
   std::unique_ptr<ClientHalf> half;  // null: not welcome so far
   PrivacyRecipe privacy;
+  bool is_private = false;  // updates are clipped, and noise is added to their sum
   Dataset samples;
 };
 
@@ -127,8 +145,9 @@ class FederationClient {
       say_hello();
       if (const auto update = store_.finished_update()) deliver(*update);
       FromClient ready;
-      ready.mutable_ready()->set_samples(job_.samples.size());
-      if (job_.privacy.secure_aggregation) {
+      if (!job_.privacy.secure_aggregation) {
+        ready.mutable_ready()->set_samples(job_.samples.size());
+      } else {
         const ClientStore::NextKeys keys = next_keys();
         store_.put_next_keys(keys);
         ready.mutable_ready()->set_next_keys(published(keys));
@@ -205,6 +224,8 @@ class FederationClient {
         continue;
       }
       if (connection_->end()) throw Lost();
+      if (const auto& keys = store_.next_keys(); keys && !channel_.may_begin(keys->until))
+        store_.forget_next_keys();  // no sum can begin with them
       ask_for_certificate();
     }
   }
@@ -287,6 +308,7 @@ class FederationClient {
     if (!answer->has_welcome()) throw input_error("the server: found another message, expected a welcome");
     told_end_.clear();
     server_renews_ = answer->welcome().renews();
+    max_update_in_offer_ = std::min<uint64_t>(answer->welcome().max_update_in_offer(), kMaxUpdateInOffer);
     prepare(answer->welcome());
   }
 
@@ -317,6 +339,7 @@ class FederationClient {
     job_.half =
         make_client_half({recipe, prototype, job_.seed}, [this] { return key_stream(masks_->noise_seed()); });
     job_.privacy = read_privacy(recipe, 0);
+    job_.is_private = has_differential_privacy(recipe);
     if (options_.masked && !job_.privacy.secure_aggregation) {
       throw input_error(
           "the server's recipe: expected privacy.secure_aggregation = true, without which --masked sends no "
@@ -327,12 +350,32 @@ class FederationClient {
           "the server's recipe: privacy.noise: found 'clients' without secure_aggregation, expected it: the "
           "server would see each update with its small share of the noise");
     }
+    check_privacy(recipe);
     if (!store_.membership()) store_.join({job_.federation, job_.number});
     events_(DeviceJoined{.server = options_.server,
                          .federation = job_.federation,
                          .client = job_.number,
                          .samples = job_.samples.size()});
   }
+
+  // The recipe comes from the server, and this is what it promises: a server that comes back with less must
+  // ask its clients.
+  void check_privacy(const Config& recipe) {
+    const std::string privacy = table_of(recipe.given(), "privacy");
+    const auto joined = store_.privacy();
+    if (joined == privacy) return;
+    if (joined && !options_.accept_privacy) {
+      throw input_error(
+          "the server's recipe: [privacy]: found another than this device has joined with: {}; start it with "
+          "--accept-privacy to take part all the same",
+          first_difference(privacy, *joined));
+    }
+    store_.put_privacy(privacy);
+  }
+
+  // Whether the recipe promises that nobody sees the update as it is: then the server learns no more of it by
+  // other ways, as by an error that quotes a value.
+  bool hides_updates() const { return job_.privacy.secure_aggregation || job_.is_private; }
 
   // Offers the update, sends it if it is wanted, and keeps or drops the state that belongs to it, by the
   // verdict. That a sum is to be opened with the update in it is as good as one.
@@ -343,9 +386,14 @@ class FederationClient {
     offer.set_broadcast_sha256(update.broadcast_sha256);
     offer.set_size(update.result.upload.size());
     offer.set_sha256(update.sha256);
-    offer.set_samples(update.result.samples);
-    offer.set_trained_samples(update.result.trained_samples);
-    offer.set_train_seconds(update.result.train_seconds);
+    // Under masks even a client's weight is in the sum alone.
+    if (!job_.privacy.secure_aggregation) {
+      offer.set_samples(update.result.samples);
+      offer.set_trained_samples(update.result.trained_samples);
+      offer.set_train_seconds(update.result.train_seconds);
+    }
+    if (const Bytes& upload = update.result.upload; upload.size() <= max_update_in_offer_)
+      offer.set_update(upload.data(), upload.size());
     send(message);
     bool refused = false;  // to help open the sum
     while (true) {
@@ -427,15 +475,18 @@ class FederationClient {
     std::optional<ClientOutcome> outcome;
     std::string made_for = work.sha256();
     std::string sha256;
+    bool says_why = true;
     try {
       if (job_.privacy.secure_aggregation) {
         masks_ = agree_on_masks(work);
         if (!masks_) return;  // for newer work
         made_for = text_of(masks_->session().session);
       }
+      says_why = !hides_updates();  // from here on an error may quote the samples or the update
       outcome = train(work, received.bytes);
       if (job_.privacy.secure_aggregation) outcome->result.upload = masked(*masks_, outcome->result.upload);
       sha256 = sha256_hex(outcome->result.upload);
+      says_why = true;
       if (job_.privacy.secure_aggregation) masks_->sends(sha256);
     } catch (const Error& error) {
       check_stop();
@@ -443,7 +494,9 @@ class FederationClient {
       events_(TrainingFailed{.round = work.round(), .text = error.what()});
       FromClient message;
       message.mutable_failed()->set_round(work.round());
-      message.mutable_failed()->set_reason(error.what());
+      message.mutable_failed()->set_reason(says_why ? error.what() : kFailedHere);
+      if (const auto* broken = dynamic_cast<const BrokenShares*>(&error))
+        message.mutable_failed()->set_about(broken->sender);
       send(message);
       return;
     }
@@ -471,18 +524,22 @@ class FederationClient {
     const Digest session = session_of(job_.federation, work.round(), work.masked_attempt(), work.sha256());
     ClientStore::Sum sum{work.round(), work.masked_attempt(), {}};
     sum.session.session = session;
-    if (const auto& known = store_.sum(); known && known->session.session == session) {
+    const auto& known = store_.sum();
+    const bool goes_on = known && known->session.session == session;
+    if (goes_on) {
       // What the device keeps has changed since: another update under the same masks would give away how.
       if (const auto last = store_.last_accepted(); last && work.round() <= *last) {
         throw input_error("the server: round {}: this client's update of this sum was accepted: refused",
                           work.round());
       }
+    }
+    if (const auto opened = store_.last_opened(); opened && work.round() <= *opened) {
+      throw input_error("the server: round {}: this client has helped to open a sum of round {}: refused",
+                        work.round(), *opened);
+    }
+    if (goes_on) {
       sum = *known;
     } else {
-      if (const auto opened = store_.last_opened(); opened && work.round() <= *opened) {
-        throw input_error("the server: round {}: this client has helped to open a sum of round {}: refused",
-                          work.round(), *opened);
-      }
       const auto& next = store_.next_keys();
       if (next && channel_.may_begin(next->until)) {
         sum.session.secret = next->secret;
@@ -585,18 +642,32 @@ class FederationClient {
     const auto& sum = store_.sum();
     if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return false;
     try {
+      const Bytes survivors(message.content().begin(), message.content().end());
+      if (!sum->answer.empty()) {
+        // What it was made of is gone.
+        if (survivors != sum->session.survivors)
+          throw input_error(
+              "the server sends a second, different list of survivors for the same sum: refused");
+        const ClientStore::NextKeys next = next_keys();
+        store_.put_next_keys(next);
+        send_secure(*sum, v1::Secure::OPENING, sum->answer, published(next));
+        return false;
+      }
       // Those of the update are at hand unless the device was started again; checking all keys takes long.
       if (!masks_ || masks_->session().session != sum->session.session) {
         masks_.emplace(sum->session, channel_.of(sum->session, job_.federation, job_.number),
                        job_.privacy.min_survivors);
       }
-      const Bytes survivors(message.content().begin(), message.content().end());
-      const Bytes answer = masks_->open(survivors);
-      const bool accepts =
-          update != nullptr && update->broadcast_sha256 == text_of(masks_->session().session);
+      ClientStore::Sum opened{sum->round, sum->attempt, {}, masks_->open(survivors)};
+      opened.session.session = masks_->session().session;
+      opened.session.survivors = survivors;
+      opened.session.update = masks_->session().update;
+      const bool accepts = update != nullptr && update->broadcast_sha256 == text_of(opened.session.session);
       const ClientStore::NextKeys next = next_keys();
-      store_.open_sum({sum->round, sum->attempt, masks_->session()}, next, accepts);
-      send_secure(*sum, v1::Secure::OPENING, answer, published(next));
+      // The answer is durable, and the secrets that it was made of are erased.
+      store_.open_sum(opened, next, accepts);
+      masks_.reset();
+      send_secure(opened, v1::Secure::OPENING, opened.answer, published(next));
       if (accepts) settled(*update, "accepted", "");
       return accepts;
     } catch (const Error& error) {
@@ -618,6 +689,7 @@ class FederationClient {
 
   void take_result(const Received& received) {
     decode(received.bytes, "the server's model");
+    store_.forget_keys();
     write_file_atomically(model_file(), received.bytes);
     connection_->finish();
     connection_.reset();
@@ -634,6 +706,7 @@ class FederationClient {
   std::deque<Received> later_;         // tasks that came while something else was waited for
   bool refused_ = false;               // the server refused the last connection, for now
   bool server_renews_ = false;         // certificates
+  uint64_t max_update_in_offer_ = 0;   // as the server takes it
   std::optional<std::chrono::steady_clock::time_point> asked_;  // for a new certificate, last
   bool went_back_ = false;                                      // a warning was logged that the server did
   bool warned_ = false;                                         // that the certificate expires

@@ -16,6 +16,7 @@ struct ClientOptions {
   OwnData own;
   std::filesystem::path state;  // the folder for what must not be forgotten, and for the result
   bool masked = false;          // takes part only where updates are masked
+  bool accept_privacy = false;  // another [privacy] than it has joined with
   double give_up_seconds = 0;   // after so long without a server; 0: never
   uint64_t max_broadcast_bytes = uint64_t{1} << 30;
   std::string version;

@@ -1,6 +1,7 @@
 #include "bitfed/rpc/device/client_store.h"
 
 #include <array>
+#include <utility>
 
 #include "bitfed/base/error.h"
 #include "bitfed/base/hash/digest.h"
@@ -19,6 +20,7 @@ CREATE TABLE finished (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NO
 
 ClientStore::ClientStore(const std::filesystem::path& file)
     : database_(file, "a federation's client", kSchema) {
+  database_.execute("PRAGMA secure_delete = ON");
   // Earlier builds pass it over.
   database_.execute(
       "CREATE TABLE IF NOT EXISTS accepted (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT "
@@ -34,7 +36,20 @@ ClientStore::ClientStore(const std::filesystem::path& file)
       "channel BLOB NOT NULL, until INTEGER NOT NULL)");
   database_.execute(
       "CREATE TABLE IF NOT EXISTS opened (one INTEGER PRIMARY KEY CHECK (one = 1), round INTEGER NOT NULL)");
+  database_.execute(
+      "CREATE TABLE IF NOT EXISTS privacy (one INTEGER PRIMARY KEY CHECK (one = 1), text TEXT NOT NULL)");
+  empty_log();
   next_keys_ = read_next_keys();
+}
+
+std::optional<std::string> ClientStore::privacy() const {
+  Statement row = database_.prepare("SELECT text FROM privacy");
+  if (!row.step()) return std::nullopt;
+  return row.text(0);
+}
+
+void ClientStore::put_privacy(const std::string& text) {
+  database_.prepare("INSERT OR REPLACE INTO privacy VALUES (1, ?)").bind(std::string_view(text)).run();
 }
 
 std::optional<ClientStore::Membership> ClientStore::membership() const {
@@ -124,6 +139,12 @@ std::array<Bytes ClientSession::*, 4> said() {
           &ClientSession::update};
 }
 
+constexpr size_t kAnswer = 4;  // the part after them
+
+// The shares of others, and what secrets are agreed with, are of no use without the secret.
+constexpr const char* kEraseSecrets = "UPDATE masked_sum SET secret = zeroblob(32), channel = zeroblob(32)";
+constexpr const char* kEraseShares = "DELETE FROM masked_sum_said WHERE part IN (0, 1)";
+
 std::array<uint8_t, 32> block_of(const Statement& row, int column, const Database& database) {
   std::array<uint8_t, 32> block;
   const Bytes bytes = row.bytes(column);
@@ -149,8 +170,11 @@ std::optional<ClientStore::Sum> ClientStore::read_sum() const {
   session.session = block_of(row, 2, database_);
   session.secret = block_of(row, 3, database_);
   session.channel = block_of(row, 4, database_);
-  Statement parts = database_.prepare("SELECT part, bytes FROM masked_sum_said WHERE part BETWEEN 0 AND 3");
-  while (parts.step()) session.*said().at(static_cast<size_t>(parts.integer(0))) = parts.bytes(1);
+  Statement parts = database_.prepare("SELECT part, bytes FROM masked_sum_said WHERE part BETWEEN 0 AND 4");
+  while (parts.step()) {
+    const auto part = static_cast<size_t>(parts.integer(0));
+    (part == kAnswer ? sum.answer : session.*said().at(part)) = parts.bytes(1);
+  }
   return sum;
 }
 
@@ -158,7 +182,12 @@ std::optional<ClientStore::Sum> ClientStore::read_sum() const {
 void ClientStore::write_sum(const Sum& sum) {
   const ClientSession& session = sum.session;
   const std::optional<Sum>& before = this->sum();
-  const bool begins = !before || before->session.secret != session.secret;
+  const bool erases = before && session.secret == Secret() && before->session.secret != Secret();
+  const bool begins = !before || (before->session.secret != session.secret && !erases);
+  if (erases) {
+    database_.execute(kEraseSecrets);
+    database_.execute(kEraseShares);
+  }
   if (begins) {
     database_.execute("DELETE FROM masked_sum_said");
     database_.execute("DELETE FROM next_keys");
@@ -170,14 +199,16 @@ void ClientStore::write_sum(const Sum& sum) {
         .bind(std::span<const uint8_t>(session.channel))
         .run();
   }
-  for (size_t part = 0; part < said().size(); ++part) {
-    const Bytes& bytes = session.*said()[part];
-    if (bytes.empty() || (!begins && before->session.*said()[part] == bytes)) continue;
+  const auto write = [&](size_t part, const Bytes& bytes, const Bytes& was) {
+    if (bytes.empty() || bytes == was) return;
     database_.prepare("INSERT OR REPLACE INTO masked_sum_said VALUES (?, ?)")
         .bind(static_cast<int64_t>(part))
         .bind(std::span<const uint8_t>(bytes))
         .run();
-  }
+  };
+  for (size_t part = 0; part < said().size(); ++part)
+    write(part, session.*said()[part], begins ? Bytes() : before->session.*said()[part]);
+  write(kAnswer, sum.answer, begins ? Bytes() : before->answer);
 }
 
 void ClientStore::put_sum(const Sum& sum) {
@@ -196,6 +227,34 @@ void ClientStore::open_sum(const Sum& sum, const NextKeys& next, bool accepts) {
   });
   sum_ = sum;
   next_keys_ = next;
+  empty_log_of(next);
+}
+
+void ClientStore::forget_next_keys() {
+  database_.transaction([&] { database_.execute("DELETE FROM next_keys"); });
+  next_keys_.reset();
+  empty_log();
+}
+
+void ClientStore::forget_keys() {
+  database_.transaction([&] {
+    database_.execute(kEraseSecrets);
+    database_.execute(kEraseShares);
+    database_.execute("DELETE FROM next_keys");
+  });
+  sum_.reset();  // read again if it is asked for
+  next_keys_.reset();
+  empty_log();
+}
+
+// The log keeps what was written before, also what is erased since.
+void ClientStore::empty_log() {
+  database_.execute("PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+// A channel serves an hour; those before it have gone by then.
+void ClientStore::empty_log_of(const NextKeys& keys) {
+  if (std::exchange(channel_, keys.channel) != keys.channel) empty_log();
 }
 
 std::optional<ClientStore::NextKeys> ClientStore::read_next_keys() const {
@@ -216,6 +275,7 @@ void ClientStore::write_next_keys(const NextKeys& keys) {
 void ClientStore::put_next_keys(const NextKeys& keys) {
   database_.unsynced_transaction([&] { write_next_keys(keys); });
   next_keys_ = keys;
+  empty_log_of(keys);
 }
 
 std::optional<uint32_t> ClientStore::last_opened() const {

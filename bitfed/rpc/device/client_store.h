@@ -21,6 +21,9 @@ class ClientStore {
   };
   std::optional<Membership> membership() const;
   void join(const Membership& membership);
+  // The recipe's [privacy] that this client has joined with. Empty: it joined with an earlier build.
+  std::optional<std::string> privacy() const;
+  void put_privacy(const std::string& text);
 
   Bytes kept() const;  // empty: nothing
 
@@ -47,7 +50,8 @@ class ClientStore {
   struct Sum {
     uint32_t round = 0;
     uint32_t attempt = 0;
-    ClientSession session;
+    ClientSession session;  // without secret and channel once it has answered,
+    Bytes answer = {};      // which is this, to be repeated
   };
   const std::optional<Sum>& sum() const;
   void put_sum(const Sum& sum);  // a new one takes the place of the next keys
@@ -62,6 +66,10 @@ class ClientStore {
   // The sum has survivors, and this client helps to open it. `accepts`: the finished update is in it and
   // counts, as after accepted(). Durable.
   void open_sum(const Sum& sum, const NextKeys& next, bool accepts);
+  // The next keys go, or all keys. What this class erases is overwritten in the file; in its log here, when
+  // it is opened, and when keys of another channel come.
+  void forget_next_keys();
+  void forget_keys();
   // The newest round of which it helped to open a sum: it opens no other of that round or before.
   std::optional<uint32_t> last_opened() const;
 
@@ -70,11 +78,14 @@ class ClientStore {
   void write_sum(const Sum& sum);
   std::optional<NextKeys> read_next_keys() const;
   void write_next_keys(const NextKeys& keys);
+  void empty_log();
+  void empty_log_of(const NextKeys& keys);
   void write_accepted();
 
   mutable Database database_;
   mutable std::optional<Sum> sum_;  // as committed last: lists of keys are too long to be read at every step
   std::optional<NextKeys> next_keys_;  // likewise
+  Secret channel_ = {};                // of the newest keys
 };
 
 }  // namespace bitfed

@@ -215,14 +215,17 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
       wake_.notify_all();
     } else if (message.has_offer()) {
       if (connection.offer) throw input_error("found an update offered before the verdict on the last one");
+      const std::string& update = message.offer().update();
+      if (!update.empty() && (update.size() != message.offer().size() || update.size() > kMaxUpdateInOffer)) {
+        throw input_error("found {} bytes in the offer of an update of {}, expected all, and at most {}",
+                          update.size(), message.offer().size(), kMaxUpdateInOffer);
+      }
       connection.offer = std::make_unique<v1::Offer>(message.offer());
-      offered(peer, connection);
+      connection.offer->clear_update();  // if it must wait its bytes are asked for later
+      offered(peer, connection, update);
     } else if (message.message_case() == FromClient::kChunk) {
       if (!connection.incoming) throw input_error("found bytes that were not asked for");
-      if (!connection.incoming->add(message.chunk())) return;
-      arrivals_.push_back({connection.id, *connection.number, std::move(connection.offer),
-                           *std::exchange(connection.incoming, std::nullopt)});
-      wake_.notify_all();
+      arrived(connection, message.chunk());
     } else if (message.has_failed()) {
       failed(connection, message.failed());
     } else if (message.message_case() == FromClient::kRenew) {
@@ -233,6 +236,14 @@ void Coordinator::received(Peer& peer, const FromClient& message) {
       throw input_error("found a message of a kind that this server does not know");
     }
   });
+}
+
+// Bytes of an update that was wanted.
+void Coordinator::arrived(Connection& connection, std::string_view bytes) {
+  if (!connection.incoming->add(bytes)) return;
+  arrivals_.push_back({connection.id, *connection.number, std::move(connection.offer),
+                       *std::exchange(connection.incoming, std::nullopt)});
+  wake_.notify_all();
 }
 
 void Coordinator::closed(Peer& peer, bool cleanly) {
@@ -447,6 +458,7 @@ void Coordinator::hello(Peer& peer, Connection& connection, const v1::Hello& mes
   welcome.set_seed(options_.seed);
   welcome.set_recipe(options_.recipe);
   welcome.set_renews(options_.renew != nullptr);
+  welcome.set_max_update_in_offer(kMaxUpdateInOffer);
   v1::Prototype& prototype = *welcome.mutable_prototype();
   const Dataset& shape = options_.prototype;
   prototype.set_name(shape.name);
@@ -472,8 +484,8 @@ void Coordinator::verdict(Peer& peer, const v1::Offer& offer, int kind, const st
 }
 
 // What becomes of an update that is offered. One whose round is still to begin waits, and so does one for
-// which there is no room.
-void Coordinator::offered(Peer& peer, Connection& connection) {
+// which there is no room. `update`: its bytes, if they have come with the offer.
+void Coordinator::offered(Peer& peer, Connection& connection, std::string_view update) {
   if (!connection.offer || connection.incoming) return;
   const v1::Offer& offer = *connection.offer;
   const auto settle = [&](Verdict::Kind kind, const std::string& reason) {
@@ -528,6 +540,10 @@ void Coordinator::offered(Peer& peer, Connection& connection) {
   connection.incoming.emplace(offer.size(), offer.sha256(), options_.max_update_bytes);
   connection.incoming_since = options_.now();
   waiting_bytes_ += offer.size();
+  if (!update.empty()) {
+    arrived(connection, update);
+    return;
+  }
   connection.free_chunks = 1 + offer.size() / kMinChunk;
   verdict(peer, offer, Verdict::WANTED, "");
 }
@@ -541,7 +557,8 @@ void Coordinator::judge_waiting_offers() {
 void Coordinator::failed(Connection& connection, const v1::Failed& message) {
   if (!current_ || message.round() != current_->round) return;
   fault("failed", connection, message.reason());
-  current_->wanted.erase(*connection.number);
+  if (current_->wanted.erase(*connection.number) > 0 && message.has_about())
+    complained(connection, message.about());
   wake_.notify_all();
 }
 

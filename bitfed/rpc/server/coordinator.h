@@ -11,6 +11,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "bitfed/rpc/server/allowance.h"
 #include "bitfed/rpc/server/federation_store.h"
 #include "bitfed/run/events.h"
+#include "bitfed/secure/protocol/identity.h"
 #include "bitfed/secure/protocol/secure_server.h"
 
 namespace bitfed::v1 {
@@ -83,6 +85,8 @@ struct CoordinatorOptions {
   double silence_seconds = 60;       // so is an update that does not go on,
   double min_bytes_per_second = 16;  // or comes slower than this: half of a radio of 300 bit/s
   std::function<bool()> stop;
+  // Checks the keys of secure aggregation as clients do; none: nobody is known by a certificate.
+  std::shared_ptr<const Identity> identity;
   // Passes on a client's request for a new certificate, see RenewalMailbox::ask; none without TLS.
   std::function<std::string(const std::string& name, const std::string& request)> renew;
   // The clock of deadlines, silences and allowances; tests pass their own.
@@ -221,7 +225,8 @@ class Coordinator : public Transport {
   };
 
   void hello(Peer& peer, Connection& connection, const v1::Hello& message);
-  void offered(Peer& peer, Connection& connection);
+  void offered(Peer& peer, Connection& connection, std::string_view update = {});
+  void arrived(Connection& connection, std::string_view bytes);
   void judge_waiting_offers();
   void failed(Connection& connection, const v1::Failed& message);
   void secure(const Connection& connection, const v1::Secure& message);
@@ -231,6 +236,12 @@ class Coordinator : public Transport {
   void hand_sums();
   bool work_has_keys() const;
   void take_next_keys(const Connection& connection, const std::string& bytes);
+  Bytes checked_keys(const Connection& connection, std::span<const uint8_t> bytes, const char* what);
+  void complained(const Connection& connection, uint32_t about);
+  void judge_complaints(uint32_t round);
+  void blame(const std::vector<SecureServer::Fault>& faults);
+  void leave_out(uint32_t client, uint32_t from_round);
+  std::set<uint32_t> left_out(uint32_t round) const;
   bool is_undecided(uint32_t round) const;
   void decide(int kind, const std::string& reason);
   void renew(Peer& peer, const Connection& connection, const std::string& request);
@@ -248,7 +259,7 @@ class Coordinator : public Transport {
   void drop_those_away();
   void forget(uint32_t part);
   void cut_unwelcome(Peer& peer, Connection& connection, Standing standing);
-  size_t needed() const;
+  size_t needed(size_t left_out) const;
   void fault(const std::string& kind, const Connection& connection, const std::string& text);
   void log(const std::string& name, auto event);
   void take(std::deque<Arrival> arrivals, const std::function<void(ClientResult)>& receive,
@@ -256,7 +267,7 @@ class Coordinator : public Transport {
   void discard_arrivals();
   bool is_over(size_t chosen, Clock::time_point begin) const;
   void check_failure();
-  size_t ready_count() const;
+  size_t ready_count(const std::set<uint32_t>& left_out = {}) const;
   bool is_too_slow(const Connection& connection) const;
   uint64_t max_update_bytes() const;
   bool room_is_short() const;
@@ -289,7 +300,19 @@ class Coordinator : public Transport {
     Clock::time_point since;
   };
   std::map<uint32_t, NextKeys> next_keys_;  // that clients have sent for a sum still to begin
-  std::set<uint32_t> owing_;                // clients that send theirs with the answer that they owe
+  std::map<uint32_t, PublicKey> channels_;  // that clients have sent last
+  struct Complaint {
+    uint32_t of = 0;
+    uint32_t about = 0;
+  };
+  std::vector<Complaint> complaints_;  // about shares, in the round of the last sum,
+  uint32_t complaints_round_ = 0;      // which is this one
+  struct LeftOut {
+    uint32_t times = 0;
+    uint32_t until = 0;  // the last round
+  };
+  std::map<uint32_t, LeftOut> left_out_;  // for sums that they may have kept from being opened
+  std::set<uint32_t> owing_;              // clients that send theirs with the answer that they owe
   struct Undecided {
     uint64_t connection = 0;
     std::unique_ptr<v1::Offer> offer;

@@ -64,6 +64,8 @@ void Coordinator::forget(uint32_t part) {
   }
   store_.free_part(part);
   names_.erase(part);
+  channels_.erase(part);
+  left_out_.erase(part);
 }
 
 void Coordinator::drop(const std::string& name) {

@@ -29,14 +29,16 @@ ClientResult result_of(uint32_t client, const v1::Offer& offer, Bytes upload) {
 
 }  // namespace
 
-size_t Coordinator::ready_count() const {
-  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
-                                           [](const auto& entry) { return entry.second.ready; }));
+size_t Coordinator::ready_count(const std::set<uint32_t>& left_out) const {
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(), [&](const auto& entry) {
+    return entry.second.ready && !left_out.contains(*entry.second.number);
+  }));
 }
 
 // Clients that were dropped are not waited for, until they come back.
-size_t Coordinator::needed() const {
-  const size_t expected = std::max<size_t>(options_.clients - dropped_.size(), 1);
+size_t Coordinator::needed(size_t left_out) const {
+  const size_t away = dropped_.size() + left_out;
+  const size_t expected = options_.clients > away ? options_.clients - away : 1;
   return std::min<size_t>(options_.policy.minimum_clients, expected);
 }
 
@@ -45,20 +47,28 @@ std::vector<uint32_t> Coordinator::present(uint32_t round, uint32_t clients) {
   discard_arrivals();
   decide(Verdict::DISCARDED, "the round is begun again");  // their sum could not be opened
   judge_waiting_offers();
+  judge_complaints(round);
   bool logged = false;
   last_progress_ = options_.now();
-  while (ready_count() < needed() || paused_ || ends_after_round_) {
+  const auto too_few = [&] {
+    const std::set<uint32_t> without = left_out(round);
+    return ready_count(without) < needed(without.size());
+  };
+  while (too_few() || paused_ || ends_after_round_) {
     check_failure();
     if (ends_after_round_ || (options_.stop && options_.stop())) return {};
     if (!std::exchange(logged, true)) {
-      events_(WaitingForClients{.round = round, .present = ready_count(), .needed = needed()});
+      events_(WaitingForClients{
+          .round = round, .present = ready_count(left_out(round)), .needed = needed(left_out(round).size())});
     }
     wake_.wait_for(lock, kTick);
   }
   check_failure();
   std::vector<uint32_t> numbers;
+  const std::set<uint32_t> without = left_out(round);
   for (const auto& [number, peer] : by_number_) {
-    if (number < clients && connections_.at(peer).ready) numbers.push_back(number);
+    if (number < clients && connections_.at(peer).ready && !without.contains(number))
+      numbers.push_back(number);
   }
   return numbers;
 }

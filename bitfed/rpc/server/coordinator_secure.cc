@@ -54,12 +54,101 @@ bool Coordinator::work_has_keys() const {
 
 void Coordinator::take_next_keys(const Connection& connection, const std::string& bytes) {
   if (bytes.empty() || !options_.privacy.secure_aggregation) return;
-  Bytes keys(bytes.begin(), bytes.end());
-  if (const uint32_t number = read_keys(keys).number; number != *connection.number)
-    throw input_error("keys of the next round: found those of client {}, expected {}", number,
-                      *connection.number);
-  next_keys_[*connection.number] = {std::move(keys), options_.now()};
+  next_keys_[*connection.number] = {
+      checked_keys(connection, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()},
+                   "keys of the next round"),
+      options_.now()};
   if (owing_.erase(*connection.number) > 0 && owing_.empty()) wake_.notify_all();
+}
+
+// Keys that a neighbour would refuse are the fault of the client that sends them, and of no other. In a list
+// of keys they would make all its neighbours refuse the list.
+Bytes Coordinator::checked_keys(const Connection& connection, std::span<const uint8_t> bytes,
+                                const char* what) {
+  const RoundKeys keys = read_keys(bytes);
+  if (keys.number != *connection.number)
+    throw input_error("{}: found those of client {}, expected {}", what, keys.number, *connection.number);
+  if (options_.identity != nullptr) {
+    const std::string name =
+        options_.identity->check(keys.certificate, signed_text(store_.federation(), keys), keys.signature);
+    if (!name.empty() && name != connection.name)
+      throw input_error("{}: found those of '{}', expected those of '{}'", what, name, connection.name);
+  }
+  static const KeyPair kAny(random_secret());
+  kAny.agree(keys.channel);  // throws for a key that nobody can agree with
+  for (const auto& [number, channel] : channels_) {
+    if (number != keys.number && channel == keys.channel)
+      throw input_error("{}: found the key of client {}, expected another", what, number);
+  }
+  channels_[keys.number] = keys.channel;
+  return {bytes.begin(), bytes.end()};
+}
+
+// A client says that it cannot open the shares of another. Only the two of them can know.
+void Coordinator::complained(const Connection& connection, uint32_t about) {
+  if (!sum_ || sum_->server.phase() != Phase::kUpdates) return;
+  if (!sum_->server.are_neighbours(*connection.number, about)) return;
+  if (complaints_round_ != sum_->round) complaints_.clear();
+  complaints_round_ = sum_->round;
+  complaints_.push_back({*connection.number, about});
+}
+
+// After a sum that was not opened. Of the two ends of a complaint one is to blame, so that both are left out
+// of the next attempt; first those that have to do with most complaints. Whoever complains of many is left
+// out itself, and whoever complains of one goes with it: to keep one client out takes another.
+void Coordinator::judge_complaints(uint32_t round) {
+  std::vector<Complaint> left = std::exchange(complaints_, {});
+  if (complaints_round_ != round) return;
+  while (!left.empty()) {
+    std::map<uint32_t, size_t> count;
+    for (const Complaint& complaint : left) {
+      ++count[complaint.of];
+      ++count[complaint.about];
+    }
+    size_t most = 0;
+    for (const auto& [client, times] : count) most = std::max(most, times);
+    std::erase_if(left, [&](const Complaint& complaint) {
+      return count.at(complaint.of) == most || count.at(complaint.about) == most;
+    });
+    for (const auto& [client, times] : count) {
+      if (times == most) leave_out(client, round);
+    }
+  }
+}
+
+// Twice as many rounds each time.
+void Coordinator::leave_out(uint32_t client, uint32_t from_round) {
+  LeftOut& left_out = left_out_[client];
+  left_out.until = from_round + (uint32_t{1} << std::min(left_out.times++, 20u)) - 1;
+  ++counts_["left-out"];
+  const auto found = names_.find(client);
+  const std::string name = found != names_.end() ? found->second : "";
+  log(name,
+      Warning{.text = fmt::format("client {} '{}' is left out of masked rounds up to {}: it, or another that "
+                                  "complains of it, has kept a sum from being opened",
+                                  client, name, left_out.until)});
+}
+
+// Nobody, if too few would be left.
+std::set<uint32_t> Coordinator::left_out(uint32_t round) const {
+  std::set<uint32_t> result;
+  for (const auto& [client, left_out] : left_out_) {
+    if (round <= left_out.until && by_number_.contains(client)) result.insert(client);
+  }
+  if (by_number_.size() < result.size() + options_.privacy.min_survivors) result.clear();
+  return result;
+}
+
+// Logs what did not fit.
+void Coordinator::blame(const std::vector<SecureServer::Fault>& faults) {
+  for (const SecureServer::Fault& found : faults) {
+    const uint32_t client = found.clients.front();
+    Connection gone;
+    gone.number = client;
+    if (const auto known = names_.find(client); known != names_.end()) gone.name = known->second;
+    const auto peer = by_number_.find(client);
+    fault("wrong-shares", peer != by_number_.end() ? connections_.at(peer->second) : gone, found.text);
+  }
 }
 
 // Whether it is still open if an update that was accepted will be in a sum.
@@ -84,12 +173,18 @@ void Coordinator::secure(const Connection& connection, const Secure& message) {
   const std::string& content = message.content();
   const std::span bytes(reinterpret_cast<const uint8_t*>(content.data()), content.size());
   bool counts = false;
-  if (message.phase() == Secure::KEYS) {
-    next_keys_.erase(*connection.number);  // these are the ones, if they were still to come when it began
-    counts = sum_->server.add_keys(*connection.number, bytes);
+  try {
+    if (message.phase() == Secure::KEYS) {
+      next_keys_.erase(*connection.number);  // these are the ones, if they were still to come when it began
+      counts = sum_->server.add_keys(*connection.number, checked_keys(connection, bytes, "keys of a round"));
+    }
+    if (message.phase() == Secure::SHARES) counts = sum_->server.add_shares(*connection.number, bytes);
+    if (message.phase() == Secure::OPENING) counts = sum_->server.add_opened(*connection.number, bytes);
+  } catch (const Error&) {
+    // The round does not wait for it.
+    if (current_ && current_->wanted.erase(*connection.number) > 0) wake_.notify_all();
+    throw;
   }
-  if (message.phase() == Secure::SHARES) counts = sum_->server.add_shares(*connection.number, bytes);
-  if (message.phase() == Secure::OPENING) counts = sum_->server.add_opened(*connection.number, bytes);
   if (!counts) return;
   last_progress_ = options_.now();
   // The round looks at the clock often enough to go on without somebody.
@@ -178,16 +273,47 @@ Opening Coordinator::open_sum(uint32_t round, const std::vector<uint32_t>& answe
   }
   wait_for_phase(lock, [&] { return server.can_open(); });
   if (!server.can_open()) return give_up("too few clients answered", true);
+  std::vector<SecureServer::Fault> faults;
+  SecureServer::Secrets secrets;
+  std::string why;
+  const auto opens = [&] {
+    faults.clear();
+    try {
+      secrets = server.secrets(&faults);
+      return true;
+    } catch (const Error& error) {
+      if (error.kind() != Error::Kind::kInput) throw;
+      why = error.what();
+      return false;
+    }
+  };
+  const auto lose = [&] {
+    for (const uint32_t client : faults.back().clients) leave_out(client, round + 1);
+    blame(faults);
+    return give_up(why, true);
+  };
+  if (!opens()) {
+    // With the answers of all that are there it may.
+    wait_for_phase(lock, [&] {
+      const std::vector<uint32_t> missing = server.missing();
+      return std::none_of(missing.begin(), missing.end(),
+                          [&](uint32_t client) { return by_number_.contains(client); });
+    });
+    if (!opens()) return lose();
+  }
   // From here on nothing that clients send changes it.
   const SecureServer opened = std::move(server);
   sum_.reset();
+  blame(faults);
   lock.unlock();
   try {
-    return {opened.masks(fields), true};
+    return {opened.masks(fields, secrets, &faults), true};
   } catch (const Error& error) {
     if (error.kind() != Error::Kind::kInput) throw;
     lock.lock();
-    return give_up(error.what(), true);
+    why = error.what();
+    faults.erase(faults.begin(), faults.end() - 1);  // the others are logged
+    return lose();
   }
 }
 

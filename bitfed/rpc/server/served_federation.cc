@@ -6,6 +6,7 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/federated/run_federation.h"
+#include "bitfed/rpc/security/certificate_identity.h"
 #include "bitfed/rpc/server/admin_socket.h"
 #include "bitfed/rpc/server/coordinator.h"
 #include "bitfed/rpc/server/federation_store.h"
@@ -33,6 +34,10 @@ CoordinatorOptions coordinator_options(const Experiment& experiment, const Serve
   result.raw_upload_bytes = experiment.method->make_server()->raw_upload_bytes().value_or(0);
   result.stop = options.stop;
   if (!options.trust.plaintext) {
+    if (experiment.privacy.secure_aggregation) {
+      result.identity = make_certificate_identity(
+          {options.trust.client_ca, options.trust.certificate, options.trust.key, false});
+    }
     result.renew = [mailbox = RenewalMailbox(options.state / "renewals")](const std::string& name,
                                                                           const std::string& request) {
       return mailbox.ask(name, request);

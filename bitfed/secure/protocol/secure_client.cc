@@ -193,7 +193,7 @@ void SecureClient::read_shares() {
     const Pair& pair = found->second.pair;
     const auto plain = open_sealed(sender < number_ ? pair.to_higher : pair.to_lower, bytes, {});
     if (!plain || plain->size() != 64)
-      throw input_error("shares: those of client {} cannot be opened: refused", sender);
+      throw BrokenShares(sender, fmt::format("shares: those of client {} cannot be opened: refused", sender));
     std::copy(plain->begin(), plain->begin() + 32, found->second.share_of_self_mask.begin());
     std::copy(plain->begin() + 32, plain->end(), found->second.share_of_wrap_key.begin());
     sharing.push_back(sender);

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 
+#include "bitfed/base/error.h"
 #include "bitfed/base/modular_vector.h"
 #include "bitfed/secure/protocol/channel.h"
 #include "bitfed/secure/protocol/messages.h"
@@ -22,6 +23,12 @@ struct ClientSession {
   Bytes survivors = {};
   Bytes update = {};    // the digest of the masked update that leaves the client
   Secret channel = {};  // the key of the channel that shares are sealed with
+};
+
+// The shares of a client cannot be opened.
+struct BrokenShares : Error {
+  BrokenShares(uint32_t from, const std::string& text) : Error(Kind::kInput, text), sender(from) {}
+  uint32_t sender;
 };
 
 // A client's keys may be sent before the session is known: what they publish of its secret is the same in

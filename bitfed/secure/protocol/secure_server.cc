@@ -1,6 +1,8 @@
 #include "bitfed/secure/protocol/secure_server.h"
 
 #include <algorithm>
+#include <functional>
+#include <random>
 
 #include "bitfed/base/error.h"
 #include "bitfed/secure/protocol/masks.h"
@@ -154,38 +156,125 @@ bool SecureServer::can_open() const {
   return phase_ == Phase::kOpening && opened_.size() >= min_clients_ && can_be_opened_ == masked_.size();
 }
 
-Secret SecureServer::opened_secret(uint32_t owner) const {
-  const std::vector<uint32_t>& holders = holders_.at(owner);
-  std::map<uint8_t, Secret> shares;
-  for (size_t i = 0; i < holders.size() && shares.size() < threshold_of(holders.size()); ++i) {
-    const auto found = opened_.find(holders[i]);
-    if (found != opened_.end()) shares[static_cast<uint8_t>(i + 1)] = found->second.at(owner);
-  }
-  return join_shares(shares);
+namespace {
+
+constexpr size_t kDraws = 256;  // of enough shares; where n of three are wrong, one of 3^n draws has none
+
+using Share = std::pair<uint8_t, Secret>;  // by its x
+
+Secret joined(std::span<const Share* const> shares) {
+  std::map<uint8_t, Secret> by_x;
+  for (const Share* share : shares) by_x.insert(*share);
+  return join_shares(by_x);
 }
 
-ModularVector SecureServer::masks(const std::vector<ModularField>& fields) const {
+// Orders the shares so that the first `threshold` of them give the secret. False: none was found.
+bool put_good_first(std::vector<const Share*>* shares, size_t threshold,
+                    const std::function<bool(const Secret&)>& fits) {
+  if (shares->size() < threshold) return false;
+  const auto first_fit = [&] { return fits(joined(std::span(*shares).first(threshold))); };
+  if (first_fit()) return true;
+  if (shares->size() == threshold) return false;
+  for (size_t i = 0; i < threshold; ++i) {
+    std::swap((*shares)[i], (*shares)[threshold]);
+    if (first_fit()) return true;
+    std::swap((*shares)[i], (*shares)[threshold]);
+  }
+  // Nobody who sends wrong shares knows which will be drawn.
+  std::minstd_rand random{std::random_device()()};
+  for (size_t draw = 0; draw < kDraws && shares->size() > threshold + 1; ++draw) {
+    std::shuffle(shares->begin(), shares->end(), random);
+    if (first_fit()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+// Shares of holders in `wrong` are taken last, and those that are found to be wrong are added to it.
+Secret SecureServer::opened_secret(uint32_t owner, std::set<uint32_t>* wrong,
+                                   std::vector<Fault>* faults) const {
+  const std::vector<uint32_t>& holders = holders_.at(owner);
+  const SentShares& sent = shares_.at(owner);
+  const Digest& digest = contains(members_, owner) ? sent.self_mask : sent.wrap_key;
+  const auto fits = [&](const Secret& secret) { return digest_of(secret) == digest; };
+  std::vector<Share> all;
+  for (size_t i = 0; i < holders.size(); ++i) {
+    const auto found = opened_.find(holders[i]);
+    if (found != opened_.end()) all.emplace_back(static_cast<uint8_t>(i + 1), found->second.at(owner));
+  }
+  const size_t threshold = threshold_of(holders.size());
+  std::vector<const Share*> shares;
+  for (const Share& share : all) shares.push_back(&share);
+  const auto holder_of = [&](const Share* share) { return holders[share->first - 1]; };
+  std::stable_partition(shares.begin(), shares.end(),
+                        [&](const Share* share) { return !wrong->contains(holder_of(share)); });
+  const std::vector<const Share*> in_order(shares);
+  if (!put_good_first(&shares, threshold, fits)) {
+    if (faults != nullptr) faults->push_back({{owner}, "the shares of its secret do not fit"});
+    throw input_error("the shares of client {}'s secret do not fit: a client has sent wrong ones", owner);
+  }
+  if (shares == in_order) return joined(std::span(shares).first(threshold));
+  const Secret secret = joined(std::span(shares).first(threshold));
+  std::vector<uint32_t> named;
+  for (size_t i = threshold; i < shares.size(); ++i) {
+    std::swap(shares[0], shares[i]);
+    if (!fits(joined(std::span(shares).first(threshold)))) named.push_back(holder_of(shares[0]));
+    std::swap(shares[0], shares[i]);
+  }
+  // If hardly any other share fits, errors have cancelled: nobody can be named.
+  if (named.size() > 1 && 2 * named.size() > shares.size() - threshold) named.clear();
+  for (const uint32_t holder : named) {
+    wrong->insert(holder);
+    if (faults != nullptr) {
+      faults->push_back(
+          {{holder, owner},
+           fmt::format("its share of client {}'s secret does not fit the others: it has sent a wrong "
+                       "one, or was sent one",
+                       owner)});
+    }
+  }
+  return secret;
+}
+
+SecureServer::Secrets SecureServer::secrets(std::vector<Fault>* faults) const {
+  Secrets secrets;
+  std::set<uint32_t> wrong;
+  for (const uint32_t owner : masked_) secrets[owner] = opened_secret(owner, &wrong, faults);
+  return secrets;
+}
+
+bool SecureServer::are_neighbours(uint32_t one, uint32_t other) const {
+  const auto found = holders_.find(one);
+  return one != other && found != holders_.end() && contains(found->second, other);
+}
+
+ModularVector SecureServer::masks(const std::vector<ModularField>& fields, const Secrets& secrets,
+                                  std::vector<Fault>* faults) const {
   ModularVector sum = ModularVector::zero(fields);
   for (const uint32_t owner : masked_) {
-    const Secret secret = opened_secret(owner);
+    const Secret& secret = secrets.at(owner);
     const SentShares& sent = shares_.at(owner);
-    const auto check = [&](bool fits) {
-      if (!fits)
-        throw input_error("the shares of client {}'s secret do not fit: a client has sent wrong ones", owner);
-    };
     if (contains(members_, owner)) {
-      check(digest_of(secret) == sent.self_mask);
       apply_mask(secret, MaskSign::kAdd, &sum);
       continue;
     }
-    check(digest_of(secret) == sent.wrap_key);
     // The survivors masked with this client, and its own update, which would cancel that, has not come.
     for (const uint32_t peer : holders_.at(owner)) {
       if (!contains(members_, peer)) continue;
-      const PairMask mask = mask_of(wrap(secret, sent.by_receiver.at(peer).wrapped, keys_.at(peer)));
-      if (mask.check != shares_.at(peer).by_receiver.at(owner).check)
+      const SentShare& to_peer = sent.by_receiver.at(peer);
+      const PairMask mask = mask_of(wrap(secret, to_peer.wrapped, keys_.at(peer)));
+      const PairCheck& check = shares_.at(peer).by_receiver.at(owner).check;
+      if (mask.check != check) {
+        // Where both have told the same, the lost client has hidden another key than that.
+        if (faults != nullptr) {
+          faults->push_back({to_peer.check == check ? std::vector{owner} : std::vector{owner, peer},
+                             fmt::format("clients {} and {} tell different masks of their pair",
+                                         std::min(owner, peer), std::max(owner, peer))});
+        }
         throw input_error("clients {} and {} tell different masks of their pair", std::min(owner, peer),
                           std::max(owner, peer));
+      }
       apply_mask(mask.seed, peer < owner ? MaskSign::kAdd : MaskSign::kSubtract, &sum);
     }
   }

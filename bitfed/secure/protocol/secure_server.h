@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "bitfed/base/modular_vector.h"
@@ -41,9 +43,24 @@ class SecureServer {
 
   // Whether the answers suffice for every secret that is needed.
   bool can_open() const;
-  // What is to be taken off the sum of the survivors' updates. An input_error where a client's answer was
-  // wrong; then nothing can be opened.
-  ModularVector masks(const std::vector<ModularField>& fields) const;
+  // Something that does not fit, and the clients of which one is to blame: the server cannot tell which,
+  // since what they send each other is sealed.
+  struct Fault {
+    std::vector<uint32_t> clients;
+    std::string text;
+  };
+  // The secrets that are needed, by owner. A few wrong shares are found out by the digest of the secret, and
+  // left out as long as enough others are there. An input_error where nothing can be opened. `faults`, if
+  // any: what did not fit, last what the error is about.
+  using Secrets = std::map<uint32_t, Secret>;
+  Secrets secrets(std::vector<Fault>* faults = nullptr) const;
+  // What is to be taken off the sum of the survivors' updates. An input_error where clients disagree about
+  // the mask of a pair; then nothing can be opened.
+  ModularVector masks(const std::vector<ModularField>& fields, const Secrets& secrets,
+                      std::vector<Fault>* faults = nullptr) const;
+  ModularVector masks(const std::vector<ModularField>& fields) const { return masks(fields, secrets()); }
+  // Whether one has to do with the other's shares.
+  bool are_neighbours(uint32_t one, uint32_t other) const;
 
   // What the last end_…() has added to what a server must not forget, to be stored before messages are sent;
   // and all of it, in order.
@@ -53,7 +70,7 @@ class SecureServer {
  private:
   bool enough(const std::vector<uint32_t>& present) const;
   size_t holders_among(uint32_t member, const std::vector<uint32_t>& present) const;
-  Secret opened_secret(uint32_t owner) const;
+  Secret opened_secret(uint32_t owner, std::set<uint32_t>* wrong, std::vector<Fault>* faults) const;
 
   Digest session_;
   size_t min_clients_;
