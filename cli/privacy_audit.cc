@@ -38,11 +38,14 @@ fs::path out_of(const AuditArguments& arguments) {
   return arguments.out.empty() ? fs::path(arguments.folder) / "audit" : fs::path(arguments.out);
 }
 
-// Runs the recipe without those clients, or finds that it has run already.
+// Runs the recipe without those clients, or finds that it has run already. Noise and drawn clients are its
+// own: with those of the other repetitions most of the noise would cancel in their comparison, and the attack
+// would be on a release with less noise than the recipe's.
 ExperimentResult run_without(const AuditArguments& arguments, const std::vector<uint32_t>& withheld,
-                             uint32_t repeat) {
+                             uint32_t repeat, bool has_noise) {
   Config recipe = Config::load(fs::path(arguments.folder) / "recipe.toml");
   recipe.set("federation.without", fmt::format("[{}]", fmt::join(withheld, ", ")));
+  if (has_noise) recipe.set("privacy.draw", fmt::format("{}", repeat + 1));
   ExperimentOptions options;
   options.out = out_of(arguments) / fmt::format("run-{}", repeat + 1);
   options.data_dir = arguments.data_dir;
@@ -78,7 +81,8 @@ Audit audit(const AuditArguments& arguments) {
   Audit result;
   for (uint32_t repeat = 0; repeat < arguments.repeats; ++repeat) {
     const std::vector<uint32_t> withheld = withheld_clients(experiment.seed, repeat, experiment.clients);
-    const ExperimentResult run = run_without(arguments, withheld, repeat);
+    const ExperimentResult run =
+        run_without(arguments, withheld, repeat, experiment.differential_privacy.has_value());
     const ModelFile file = read_model_file(run.folder / "model.safetensors");
     AuditedModel& model = result.models.emplace_back();
     model.is_member.assign(experiment.clients, true);
@@ -138,9 +142,10 @@ void add_privacy_audit(Command& privacy) {
   command->add_flag("--json", arguments->json, "Print one JSON document");
   command->add_flag("--quiet", arguments->quiet, "No progress");
   command->footer(
-      "Repeats the run without a random half of its clients, and guesses from the model alone who was in: the\n"
-      "clients whose own samples it fits better than the other repetitions' models do. An attack that fails\n"
-      "proves nothing; one that beats the bound would prove the accounting wrong.");
+      "Repeats the run without a random half of its clients and with noise of its own, and guesses from the\n"
+      "model alone who was in: the clients whose own samples it fits better than the other repetitions' models\n"
+      "do. An attack that fails proves nothing; one that beats the bound over many repetitions would prove the\n"
+      "accounting wrong. The interval takes guesses as independent; those of one repetition share its noise.");
   command->callback([arguments] { run_audit(*arguments); });
 }
 

@@ -131,9 +131,10 @@ std::vector<uint32_t> Federation::choose(uint32_t round) {
 // Poisson sampling, as the accountant counts it: each with the same probability, whoever else is drawn. A
 // client that is away when it would have been drawn takes part less often, which costs no privacy.
 std::vector<uint32_t> Federation::draw_each(uint32_t round, const std::vector<uint32_t>& present) const {
-  RandomBits bits(options_.draws_secretly
-                      ? system_random_words()
-                      : seeded_random_words({options_.seed, "poisson", round, store_.attempts(round)}));
+  const uint64_t draw = options_.privacy->draw;
+  RandomBits bits(options_.draws_secretly ? system_random_words()
+                                          : seeded_random_words({options_.seed, "poisson", round,
+                                                                 draw << 32 | store_.attempts(round)}));
   std::vector<uint32_t> drawn;
   for (const uint32_t client : present) {
     if (bits.below(options_.clients) < options_.clients_per_round) drawn.push_back(client);

@@ -51,6 +51,15 @@ audit = json.load(open("audit.json"))
 assert audit["guesses"] == 8 and 0 <= audit["right"] <= 8 and 0.9 < audit["advantage_bound"] < 1
 assert audit["advantage_low"] <= audit["advantage"] <= audit["advantage_high"]
 PYTHON
+# Each repetition of an audit has noise and clients of its own; without the number all is as it was.
+[ "$(grep -h '^draw' d/audit/run-1/recipe.toml d/audit/run-2/recipe.toml)" = $'draw = 1\ndraw = 2' ] || fail "audit: draws"
+for draw in 0 1 2; do
+  "$program" run people.toml --quiet --json --out draw-$draw "${private[@]}" --set privacy.draw=$draw \
+    --set federation.without=[0] >draw-$draw.json
+done
+"$program" run people.toml --quiet --json --out no-draw "${private[@]}" --set federation.without=[0] >no-draw.json
+[ "$(field draw-0.json model_sha256)" = "$(field no-draw.json model_sha256)" ] || fail "draw 0: another model"
+[ "$(for draw in 0 1 2; do field draw-$draw.json model_sha256; done | sort -u | wc -l)" = 3 ] || fail "draws: the same noise"
 
 refused() {
   local text=$1 status=0

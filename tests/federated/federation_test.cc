@@ -301,6 +301,20 @@ TEST_F(FederationTest, NoiseIsDrawnOnceWhereverItCrashes) {
   EXPECT_GT(crashes, 10);
 }
 
+// Repetitions of an audit: the same seed, and other clients for each draw.
+TEST_F(FederationTest, AnotherDrawTakesOtherClients) {
+  options_.privacy = DifferentialPrivacy{};
+  options_.privacy->release = {1, 0.4};
+  options_.rounds = 25;
+  std::set<std::map<uint32_t, std::vector<uint32_t>>> asked;
+  for (const uint32_t draw : {0u, 1u, 2u, 1u}) {
+    options_.privacy->draw = draw;
+    start_afresh();
+    asked.insert(live().asked);
+  }
+  EXPECT_EQ(asked.size(), 3u);
+}
+
 // Each client is drawn with probability 2 / 5, whoever else is; nobody at all is a round, too, and counts.
 TEST_F(FederationTest, PoissonSamplingAsAccounted) {
   options_.privacy = DifferentialPrivacy{};

@@ -45,6 +45,17 @@ TEST(LivePage, WhatClientsSayIsEscaped) {
   EXPECT_THAT(page, Not(HasSubstr("<i>x")));
 }
 
+// What differential privacy has spent, and its curve.
+TEST(LivePage, Epsilon) {
+  EXPECT_THAT(live_page(status()), Not(HasSubstr("psilon")));
+  FederationStatus of_private = status();
+  of_private.curve[0].epsilon = 0.5;
+  of_private.curve[1].epsilon = 0.8125;
+  const std::string page = live_page(of_private);
+  for (const char* text : {"0.812", "spent by differential privacy", "Privacy spent: epsilon"})
+    EXPECT_THAT(page, HasSubstr(text));
+}
+
 TEST(LivePage, BeforeAnythingHasHappened) {
   EXPECT_THAT(live_page({}), HasSubstr("None has come yet"));
 }

@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "bitfed/rpc/server/live_status.h"
 #include "tests/base/error_text.h"
 
@@ -13,6 +15,7 @@ namespace bitfed {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 int connect_to(uint16_t port) {
@@ -126,6 +129,23 @@ TEST(LiveStatus, Metrics) {
         "\nbitfed_events_total{kind=\"late\"} 1\n"}) {
     EXPECT_THAT(text, HasSubstr(line));
   }
+}
+
+// What differential privacy has spent, in /metrics and in /status.json; without it neither names it.
+TEST(LiveStatus, Epsilon) {
+  LiveStatus live;
+  live.receive(RoundFinished{.round = 1, .scores = Scores{.accuracy = 0.25}});
+  FederationStatus snapshot = live.snapshot({});
+  EXPECT_THAT(prometheus_text(snapshot), Not(HasSubstr("epsilon")));
+  EXPECT_THAT(status_text(snapshot), Not(HasSubstr("epsilon")));
+  live.receive(RoundFinished{.round = 2, .scores = Scores{.accuracy = 0.5}, .epsilon = 1.5});
+  live.receive(RoundFinished{.round = 3, .scores = Scores{.accuracy = 0.5}, .epsilon = 1.75});
+  snapshot = live.snapshot({});
+  EXPECT_THAT(prometheus_text(snapshot), HasSubstr("\nbitfed_privacy_epsilon 1.75\n"));
+  const auto curve = nlohmann::json::parse(status_text(snapshot)).at("curve");
+  EXPECT_FALSE(curve.at(0).contains("epsilon"));
+  EXPECT_EQ(curve.at(1).at("epsilon"), 1.5);
+  EXPECT_EQ(curve.at(2).at("epsilon"), 1.75);
 }
 
 }  // namespace

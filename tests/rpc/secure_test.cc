@@ -182,6 +182,8 @@ TEST_F(IdentityTest, RemembersWhatItHasChecked) {
   changed.back() ^= 1;
   EXPECT_THAT(text(kText, changed), HasSubstr("not signed by 'bob'"));
   EXPECT_THAT(text({1, 2}, signature), HasSubstr("not signed by 'bob'"));
+  EXPECT_THAT(error_text([&] { ann->check(ann->certificate(), kText, signature); }),
+              HasSubstr("not signed by 'ann'"));
   now += 9 * 24h;
   EXPECT_EQ(text(kText, signature), "");
   now += 2 * 24h;

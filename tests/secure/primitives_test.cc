@@ -82,6 +82,20 @@ TEST(PrimitivesTest, ChaCha20) {
                      "d705d98b02a2b5129cd1de164eb9cbd083e8a2503c4e"));
 }
 
+// In one piece, in many, and of a stream that was another's before.
+TEST(PrimitivesTest, KeyStreamsInPieces) {
+  Bytes whole(70000, 0xee);
+  KeyStream(Secret{1}).next(whole);
+  Bytes pieces(whole.size(), 0xdd);
+  KeyStream stream(Secret{2}, block_of<12>(counting(1, 12)), 5);
+  stream.next(std::span(pieces).first(100));
+  stream.restart(Secret{1});
+  size_t at = 0;
+  for (size_t size = 1; at < pieces.size(); at += size, size *= 3)
+    stream.next(std::span(pieces).subspan(at, std::min(size, pieces.size() - at)));
+  EXPECT_EQ(pieces, whole);
+}
+
 // RFC 8439, 2.8.2.
 TEST(PrimitivesTest, ChaCha20Poly1305) {
   const std::string text =

@@ -33,7 +33,7 @@ bool has_differential_privacy(const Config& recipe) {
   const Config section = recipe.section("privacy");
   if (section.has("clip")) return true;
   for (const char* key :
-       {"noise_multiplier", "epsilon", "delta", "max_epsilon", "statistics_clip", "noise"}) {
+       {"noise_multiplier", "epsilon", "delta", "max_epsilon", "statistics_clip", "noise", "draw"}) {
     if (section.has(key)) {
       throw input_error("{}: found without privacy.clip, expected the norm that updates are clipped to",
                         section.where(key));
@@ -71,8 +71,10 @@ DifferentialPrivacy read_differential_privacy(const Config& recipe, const Sampli
   privacy.delta = section.number("delta", 1e-5, 1e-15, 0.5);
   if (clients_add_noise(recipe)) {
     privacy.noise_clients = read_min_survivors(recipe, sampling.clients_per_round);
-  } else if (sampling.clients > 0) {
-    privacy.release.sampling = sampling.probability();
+  } else {
+    if (sampling.clients > 0) privacy.release.sampling = sampling.probability();
+    // Read only where it is given: earlier runs were recorded without it.
+    if (section.has("draw")) privacy.draw = static_cast<uint32_t>(section.integer("draw", 0, 0, UINT32_MAX));
   }
   privacy.release.noise_multiplier = read_noise(section, privacy.delta, sampling, privacy.release.sampling);
   if (section.has("epsilon")) privacy.max_epsilon = section.number("epsilon", 1, 1e-3, 1e3);

@@ -21,6 +21,9 @@ struct DifferentialPrivacy {
   // server adds it. Whoever sees the sum then learns how many are in it, and the server who: the sampling of
   // the release is 1.
   uint32_t noise_clients = 0;
+  // A simulation's noise and Poisson draws come from the seed and this number: repetitions of a recipe that
+  // are to differ in them, and in nothing else, have another number each.
+  uint32_t draw = 0;
 };
 
 // Where the noise of one update comes from: what it returns gives 64 random bits at each call.

@@ -102,7 +102,8 @@ class SummedServer : public ServerHalf, public MaskedSum {
   UpdateMean noised_mean(uint32_t round) const {
     const PrivateSum sum = private_sum();
     const RandomWords words =
-        noise_->served ? system_random_words() : seeded_random_words({noise_->seed, "noise", round});
+        noise_->served ? system_random_words()
+                       : seeded_random_words({noise_->seed, "noise", round, noise_->differential.draw});
     return sum.mean(sum_, sum.noise(words), noise_->expected_clients);
   }
 

@@ -6,7 +6,6 @@
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/rpc/security/openssl.h"
-#include "bitfed/secure/protocol/primitives.h"
 
 namespace bitfed {
 namespace {
@@ -52,28 +51,22 @@ class CertificateIdentity : public Identity {
 
   // The same bytes are good for as long as the certificates are.
   std::string check(const Bytes& certificate, const Bytes& text, const Bytes& signature) const override {
-    const Digest digest = digest_of_parts({certificate, text, signature});
-    if (const auto found = known_.find(digest); found != known_.end() && now_() < found->second.until)
-      return found->second.name;
+    if (const auto found = known_.find(signature); found != known_.end()) {
+      const Known& known = found->second;
+      if (known.certificate == certificate && known.text == text && now_() < known.until) return known.name;
+    }
     Known known = check_bytes(certificate, text, signature);
     if (known_.size() >= kMaxKnown) known_.clear();
-    return known_.insert_or_assign(digest, std::move(known)).first->second.name;
+    return known_.insert_or_assign(signature, std::move(known)).first->second.name;
   }
 
  private:
   struct Known {
+    Bytes certificate;
+    Bytes text;
     std::string name;
     std::chrono::system_clock::time_point until;
   };
-
-  static Digest digest_of_parts(std::initializer_list<std::span<const uint8_t>> parts) {
-    Bytes all;
-    for (const auto part : parts) {
-      for (int i = 0; i < 4; ++i) all.push_back(static_cast<uint8_t>(part.size() >> (8 * i)));
-      all.insert(all.end(), part.begin(), part.end());
-    }
-    return digest_of(all);
-  }
 
   Known check_bytes(const Bytes& certificate, const Bytes& text, const Bytes& signature) const {
     const uint8_t* der = certificate.data();
@@ -101,7 +94,7 @@ class CertificateIdentity : public Identity {
     ERR_clear_error();
     if (!signed_by_it) throw input_error("the keys are not signed by '{}'", name);
     const int64_t left = std::min(seconds_left(*peer), seconds_left(*ca_));
-    return {name, std::chrono::system_clock::now() + std::chrono::seconds(left)};
+    return {certificate, text, name, std::chrono::system_clock::now() + std::chrono::seconds(left)};
   }
 
   Now now_;
@@ -109,7 +102,7 @@ class CertificateIdentity : public Identity {
   KeyPointer key_;
   CertificatePointer ca_;
   StorePointer store_;
-  mutable std::map<Digest, Known> known_;
+  mutable std::map<Bytes, Known> known_;  // by their signatures
 };
 
 }  // namespace

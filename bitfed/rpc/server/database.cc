@@ -27,20 +27,40 @@ Error sqlite_failure(sqlite3* database, int code, const std::string& source) {
 
 }  // namespace
 
-void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
+void FinalizeStatement::operator()(sqlite3_stmt* statement) const {
   sqlite3_finalize(statement);
 }
 
-Statement::Statement(sqlite3* database, std::string_view sql, std::string source)
-    : database_(database), source_(std::move(source)) {
+// SQLite carries pragmas out while it compiles them: kept, PRAGMA synchronous would do nothing the next time.
+Statement::Statement(const Database& database, std::string_view sql) : database_(database) {
+  const auto held = database.lock();
+  if (!sql.starts_with("PRAGMA")) {
+    auto found = database.idle_.find(sql);
+    if (found == database.idle_.end()) found = database.idle_.try_emplace(std::string(sql)).first;
+    idle_ = &found->second;
+    if (!idle_->empty()) {
+      statement_ = std::move(idle_->back());
+      idle_->pop_back();
+      return;
+    }
+  }
   sqlite3_stmt* statement = nullptr;
-  check(sqlite3_prepare_v2(database, sql.data(), static_cast<int>(sql.size()), &statement, nullptr));
+  check(sqlite3_prepare_v3(database.handle_.get(), sql.data(), static_cast<int>(sql.size()),
+                           idle_ != nullptr ? SQLITE_PREPARE_PERSISTENT : 0, &statement, nullptr));
   statement_.reset(statement);
+}
+
+Statement::~Statement() {
+  if (idle_ == nullptr) return;
+  const auto held = database_.lock();
+  sqlite3_reset(statement_.get());  // a failure of its last step was reported there
+  sqlite3_clear_bindings(statement_.get());
+  idle_->push_back(std::move(statement_));
 }
 
 void Statement::check(int code) const {
   if (code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE)
-    throw sqlite_failure(database_, code, source_);
+    throw sqlite_failure(database_.handle_.get(), code, database_.file().string());
 }
 
 Statement& Statement::bind(int64_t value) {

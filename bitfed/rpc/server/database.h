@@ -3,11 +3,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bitfed/base/byte_io.h"
 
@@ -16,10 +18,21 @@ struct sqlite3_stmt;
 
 namespace bitfed {
 
-// One SQL statement with its values; steps through its rows. Columns count from 0, values in order.
+class Database;
+
+struct FinalizeStatement {
+  void operator()(sqlite3_stmt* statement) const;
+};
+using CompiledStatement = std::unique_ptr<sqlite3_stmt, FinalizeStatement>;
+
+// One SQL statement with its values; steps through its rows. Columns count from 0, values in order. Does not
+// outlive its database, which keeps what was compiled for the next statement of the same text.
 class Statement {
  public:
-  Statement(sqlite3* database, std::string_view sql, std::string source);
+  Statement(const Database& database, std::string_view sql);
+  ~Statement();
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
 
   Statement& bind(int64_t value);
   Statement& bind(double value);
@@ -41,12 +54,9 @@ class Statement {
  private:
   void check(int code) const;
 
-  struct Finalize {
-    void operator()(sqlite3_stmt* statement) const;
-  };
-  sqlite3* database_;
-  std::string source_;
-  std::unique_ptr<sqlite3_stmt, Finalize> statement_;
+  const Database& database_;
+  std::vector<CompiledStatement>* idle_ = nullptr;  // of this text; null: it is not kept
+  CompiledStatement statement_;
   int bound_ = 0;
 };
 
@@ -58,7 +68,7 @@ class Database {
   // `schema` makes the tables of version 1 of a new file; `kind` ("a federation") is what the file must hold.
   Database(const std::filesystem::path& file, std::string_view kind, std::string_view schema);
 
-  Statement prepare(std::string_view sql) const { return {handle_.get(), sql, file_.string()}; }
+  Statement prepare(std::string_view sql) const { return {*this, sql}; }
   void execute(std::string_view sql) const { prepare(sql).run(); }
 
   // All of `body` or nothing, one sync for all of it. Within another transaction it is a part of that one.
@@ -73,12 +83,16 @@ class Database {
   const std::filesystem::path& file() const { return file_; }
 
  private:
+  friend class Statement;
   struct Close {
     void operator()(sqlite3* handle) const;
   };
   std::filesystem::path file_;
   std::unique_ptr<sqlite3, Close> handle_;
   mutable std::recursive_mutex mutex_;
+  // Compiled statements that nobody uses now, by their text: to compile one takes longer than to run it. Two
+  // of one text may be in use at once.
+  mutable std::map<std::string, std::vector<CompiledStatement>, std::less<>> idle_;
   bool in_transaction_ = false;
 };
 

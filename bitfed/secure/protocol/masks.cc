@@ -11,10 +11,11 @@ constexpr size_t kElements = 2048;  // of a piece of the stream
 constexpr size_t kSlack = 8;        // eight bytes are read from wherever an element begins
 
 template <typename Combine>
-void combine_mask(const Secret& seed, ModularVector* vector, const Combine& combine) {
-  KeyStream stream(seed);
+void combine_mask(const Secret& seed, ModularVector* vector, Combine combine) {
+  thread_local KeyStream stream{Secret()};
+  stream.restart(seed);
   std::array<uint8_t, kElements * 8 + kSlack> bytes;  // written before it is read
-  uint64_t* next = vector->values.data();
+  std::span<uint64_t> rest = vector->values;
   for (const ModularField& field : vector->fields) {
     const uint64_t mask = modular_mask(field.bits);
     const size_t width = (field.bits + 7) / 8;
@@ -22,11 +23,14 @@ void combine_mask(const Secret& seed, ModularVector* vector, const Combine& comb
       const size_t count = std::min<uint64_t>(left, kElements);
       stream.next(std::span(bytes).first(count * width));
       const uint8_t* from = bytes.data();
-      for (size_t i = 0; i < count; ++i, from += width, ++next) {
+#pragma GCC unroll 8
+      for (uint64_t& value : rest.first(count)) {
         uint64_t drawn = 0;  // little endian, as State is
         std::memcpy(&drawn, from, sizeof(drawn));
-        *next = combine(*next, drawn) & mask;
+        from += width;
+        value = combine(value, drawn) & mask;
       }
+      rest = rest.subspan(count);
       left -= count;
     }
   }

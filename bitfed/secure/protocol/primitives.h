@@ -52,6 +52,8 @@ class KeyStream {
   KeyStream& operator=(const KeyStream&) = delete;
 
   void next(std::span<uint8_t> bytes);
+  // The stream of another key from its beginning: cheaper than a new object.
+  void restart(const Secret& key);
 
  private:
   void* context_;
