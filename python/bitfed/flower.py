@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from logging import INFO
+from logging import INFO, WARNING
 from typing import Any
 
 import numpy as np
@@ -77,7 +77,7 @@ def client_app(make: MakeFederation) -> ClientApp:
         upload, keeps, samples, seconds = federation(context).train(client, number, broadcast, kept)
         if keeps:
             context.state[_KEPT] = to_record(keeps)
-        metrics = MetricRecord({"client": client, "num-examples": samples, "train-seconds": seconds})
+        metrics = MetricRecord({"num-examples": samples, "train-seconds": seconds})
         return reply(message, arrays=to_record(upload), metrics=metrics)
 
     @app.evaluate()
@@ -114,7 +114,9 @@ class BitfedStrategy(Strategy):
             time.sleep(0.2)
         questions = [Message(RecordDict(), node, "query") for node in grid.get_node_ids()]
         for answer in _good(grid.send_and_receive(questions, timeout=self._timeout)):
-            self._nodes[int(answer.content[METRICS]["client"])] = answer.metadata.src_node_id
+            client, node = int(answer.content[METRICS]["client"]), answer.metadata.src_node_id
+            if self._nodes.setdefault(client, node) != node:
+                raise ValueError(f"nodes: found two for client {client}, expected one per client")
         missing = sorted({*range(self.federation.clients)} - {*self._nodes})
         if missing:
             raise ValueError(f"nodes: found none for client {missing[0]}, expected one per client")
@@ -135,13 +137,24 @@ class BitfedStrategy(Strategy):
         return self._messages(server_round, record, self.federation.chosen(server_round), "train")
 
     def _receive(self, server_round: int, replies: Iterable[Message]) -> int:
-        uploads = {int(r.content[METRICS]["client"]): from_record(r.content[ARRAYS]) for r in _good(replies)}
-        if not uploads:
-            raise RuntimeError(f"round {server_round}: no client answered")
-        for client in sorted(uploads):
-            self.server.accept(client, uploads[client])
+        """The bytes of the uploads that count. A reply is the client's whose node sent it, whatever it says; one that
+        is no upload is logged, and the round goes on without it."""
+        client_of_node = {node: client for client, node in self._nodes.items()}
+        received = {client_of_node.get(reply.metadata.src_node_id): reply for reply in _good(replies)}
+        received.pop(None, None)
+        upload_bytes = 0
+        for client in sorted(received):
+            try:
+                upload = from_record(received[client].content[ARRAYS])
+                self.server.accept(client, upload)
+            except (KeyError, TypeError, ValueError, _core.Failure) as error:
+                log(WARNING, "\t> round %d: the reply of client %d does not count: %s", server_round, client, error)
+                continue
+            upload_bytes += len(upload)
+        if upload_bytes == 0:
+            raise RuntimeError(f"round {server_round}: no client answered with an upload")
         self.server.finish_round(server_round)
-        return sum(len(upload) for upload in uploads.values())
+        return upload_bytes
 
     def aggregate_train(
         self, server_round: int, replies: Iterable[Message]
@@ -162,9 +175,9 @@ class BitfedStrategy(Strategy):
 
     def aggregate_evaluate(self, server_round: int, replies: Iterable[Message]) -> MetricRecord | None:
         metrics = [reply.content[METRICS] for reply in _good(replies)]
-        if not metrics:
-            return None
         weights = [float(m["num-examples"]) for m in metrics]
+        if not sum(weights):
+            return None
         return MetricRecord({"accuracy": float(np.average([float(m["accuracy"]) for m in metrics], weights=weights))})
 
 
@@ -212,7 +225,8 @@ def model_of(federation: Federation, arrays: ArrayRecord) -> Model:
 
 
 def float_client_app(make: MakeFederation) -> ClientApp:
-    """A client that takes and returns the parameters of an averaging method as float arrays."""
+    """A client that takes and returns the parameters of an averaging method as float arrays. It evaluates on its own
+    samples."""
     app, federation = ClientApp(), _Once(make)
 
     @app.train()
@@ -231,6 +245,14 @@ def float_client_app(make: MakeFederation) -> ClientApp:
             METRICS: MetricRecord({"num-examples": samples}),
         }
         return Message(RecordDict(records), reply_to=message)
+
+    @app.evaluate()
+    def evaluate(message: Message, context: Context) -> Message:
+        simulated = federation(context)
+        model = model_of(simulated, message.content[ARRAYS])
+        accuracy, samples = simulated.evaluate_client(model, client_of(context))
+        metrics = MetricRecord({"accuracy": accuracy, "num-examples": samples})
+        return Message(RecordDict({METRICS: metrics}), reply_to=message)
 
     return app
 

@@ -48,12 +48,14 @@ def read_table(source: Any, data: Mapping[str, Any]) -> Parts:
 
 def _own_labels(table: Any, label: str, class_names: list[str]) -> np.ndarray:
     """The classes as the table has them: numbers and flags, which are text in CSV."""
-    if hasattr(table, "to_csv"):
-        column = next(name for name in table.columns if str(name) == label)
+    is_frame = hasattr(table, "to_csv")
+    names = table.columns if is_frame else table.column_names
+    column = next(name for name in names if str(name).strip(" \t") == label)  # as CSV is read
+    if is_frame:
         distinct = table[[column]].dropna().drop_duplicates()
         values = distinct[column].tolist()
     else:
-        distinct = table.select([label]).drop_null().group_by([label]).aggregate([])
+        distinct = table.select([column]).drop_null().group_by([column]).aggregate([])
         values = distinct.column(0).to_pylist()
     texts = [row[0].strip(" \t") for row in csv.reader(io.StringIO(_csv(distinct, label).decode(), newline=""))][1:]
     own = dict(zip(texts, values)) if len(texts) == len(values) else {}

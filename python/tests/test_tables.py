@@ -68,6 +68,13 @@ def test_predictions_are_the_frames_own_labels(frame, expected):
         assert all(isinstance(name, str) for name in results[0].summary["class_names"])
 
 
+def test_spaces_around_the_name_of_the_label(frame):
+    pyarrow = pytest.importorskip("pyarrow")
+    spaced = frame.rename(columns={"kind": " kind"})
+    for table in (spaced, pyarrow.Table.from_pandas(spaced)):
+        assert bitfed.run(RECIPE, table, progress=False).model.classes.tolist() == [8, 9, 10, 11]
+
+
 def test_spaces_in_a_list_of_columns(frame, expected):
     spaced = dict(RECIPE, data=RECIPE["data"] | {"ignore": " note , steps", "person": "who, where"})
     tight = dict(RECIPE, data=RECIPE["data"] | {"ignore": "note,steps"})
