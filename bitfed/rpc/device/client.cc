@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/federated/client_round.h"
 #include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/rpc/device/backoff.h"
@@ -435,7 +434,7 @@ class FederationClient {
       }
       outcome = train(work, received.bytes);
       if (job_.privacy.secure_aggregation) outcome->result.upload = masked(*masks_, outcome->result.upload);
-      sha256 = sha256_hex(outcome->result.upload);
+      sha256 = text_of(digest_of(outcome->result.upload));
       if (job_.privacy.secure_aggregation) masks_->sends(sha256);
     } catch (const Error& error) {
       check_stop();
