@@ -70,7 +70,7 @@ TEST_F(DatabaseTest, NothingIsLeftOfAnEarlierUse) {
   EXPECT_EQ(count(), 7);
 }
 
-// A pragma takes effect when it is compiled: it must be, every time.
+// Also where the same pragmas have run before.
 TEST_F(DatabaseTest, EveryUnsyncedTransactionIsUnsyncedAndNoOther) {
   const auto synchronous = [&] {
     Statement row = database_.prepare("PRAGMA synchronous");

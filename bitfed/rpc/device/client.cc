@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/text_difference.h"
 #include "bitfed/federated/client_round.h"
 #include "bitfed/federated/privacy/differential_privacy.h"
@@ -485,7 +484,7 @@ class FederationClient {
       says_why = !hides_updates();  // from here on an error may quote the samples or the update
       outcome = train(work, received.bytes);
       if (job_.privacy.secure_aggregation) outcome->result.upload = masked(*masks_, outcome->result.upload);
-      sha256 = sha256_hex(outcome->result.upload);
+      sha256 = text_of(digest_of(outcome->result.upload));
       says_why = true;
       if (job_.privacy.secure_aggregation) masks_->sends(sha256);
     } catch (const Error& error) {

@@ -31,7 +31,8 @@ void FinalizeStatement::operator()(sqlite3_stmt* statement) const {
   sqlite3_finalize(statement);
 }
 
-// SQLite carries pragmas out while it compiles them: kept, PRAGMA synchronous would do nothing the next time.
+// Pragmas are compiled for every use: SQLite carries some of them out while it compiles them, and what is
+// durable must not depend on when it does so again.
 Statement::Statement(const Database& database, std::string_view sql) : database_(database) {
   const auto held = database.lock();
   if (!sql.starts_with("PRAGMA")) {

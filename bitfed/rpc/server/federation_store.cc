@@ -7,6 +7,7 @@
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/base/text_difference.h"
 #include "bitfed/model/json_fields.h"
+#include "bitfed/secure/protocol/messages.h"
 
 namespace bitfed {
 namespace {
@@ -240,7 +241,7 @@ void FederationStore::put(uint32_t round, const ClientResult& result, const std:
     database_.prepare("INSERT INTO updates VALUES (?, ?, ?, ?, ?, ?, ?)")
         .bind(int64_t{round})
         .bind(int64_t{result.client})
-        .bind(sha256_hex(result.upload))
+        .bind(text_of(digest_of(result.upload)))
         .bind(std::span<const uint8_t>(result.upload))
         .bind(static_cast<int64_t>(result.samples))
         .bind(static_cast<int64_t>(result.trained_samples))
@@ -271,7 +272,7 @@ std::optional<ClientResult> FederationStore::find(uint32_t round, uint32_t clien
   result.samples = static_cast<uint64_t>(row.integer(2));
   result.trained_samples = static_cast<uint64_t>(row.integer(3));
   result.train_seconds = row.number(4);
-  if (sha256_hex(result.upload) != row.text(1)) {
+  if (text_of(digest_of(result.upload)) != row.text(1)) {
     throw input_error("{}: round {}: the update of client {} does not match its digest: damaged",
                       database_.file().string(), round, client);
   }
