@@ -193,6 +193,8 @@ class HostileServerTest : public testing::Test {
   }
   // What the device ends with.
   std::string refusal() {
+    if (stream_->Read(&message_)) ADD_FAILURE() << "not refused: " << message_.ShortDebugString();
+    stop_ = true;
     sessions_.end();
     device_.join();
     return std::exchange(refusal_, "");

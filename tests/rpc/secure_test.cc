@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "bitfed/base/hash/digest.h"
 #include "bitfed/rpc/device/client_store.h"
 #include "bitfed/rpc/device/device_channel.h"
@@ -111,6 +113,41 @@ TEST(ClientStoreTest, RemembersTheNextKeys) {
   sum.session.secret = {7};
   store.put_sum(sum);
   EXPECT_FALSE(store.next_keys());
+}
+
+// While the store is open: no key that was erased is in its file or in its log.
+TEST(ClientStoreTest, ErasesKeys) {
+  const TemporaryFolder folder;
+  ClientStore store(folder / "state/client.sqlite");
+  const auto holds = [&](const Secret& secret) {
+    for (const auto& file : std::filesystem::directory_iterator(folder / "state")) {
+      const Bytes bytes = read_file(file.path());
+      if (std::search(bytes.begin(), bytes.end(), secret.begin(), secret.end()) != bytes.end()) return true;
+    }
+    return false;
+  };
+  const ClientStore::NextKeys first{random_secret(), random_secret(), 1};
+  const ClientStore::NextKeys second{random_secret(), random_secret(), 2};
+  store.put_next_keys(first);
+  ClientStore::Sum sum{1, 0, {}};
+  sum.session.secret = first.secret;
+  sum.session.channel = first.channel;
+  sum.session.key_list = Bytes(10000, 1);
+  store.put_sum(sum);
+  EXPECT_TRUE(holds(first.secret) && holds(first.channel));
+  sum.session.secret = sum.session.channel = {};
+  sum.session.key_list.clear();
+  sum.session.survivors = {1};
+  sum.answer = {2};
+  store.open_sum(sum, second, false);
+  EXPECT_FALSE(holds(first.secret) || holds(first.channel));
+  EXPECT_TRUE(holds(second.secret) && holds(second.channel));
+  EXPECT_EQ(store.sum()->answer, Bytes{2});
+  store.forget_keys();
+  EXPECT_FALSE(holds(second.secret) || holds(second.channel));
+  EXPECT_FALSE(store.next_keys());
+  EXPECT_EQ(store.sum()->session.survivors, Bytes{1});
+  EXPECT_EQ(store.sum()->answer, Bytes{2});
 }
 
 class IdentityTest : public testing::Test {
