@@ -188,27 +188,28 @@ TEST(FedtmBankTest, AHolderWithLittleOfTheTrustDoesNotMakeFew) {
   }
 }
 
-// Of three classes clients have seen one or two, so that all holders take part, also where one claims to have
-// seen everything, any number of times.
-TEST(FedtmBankTest, AClaimOfSamplesDoesNotCloseTheDoor) {
-  const auto kept = [](uint32_t claimed) {
-    Clients clients;
-    for (uint32_t i = 0; i < 30; ++i) {
-      clients.push_back(
-          {{.label = 0, .samples = 50, .weights = {10, 1}, .clauses = {{3}, {}}, .positive_mean = 10},
-           {.label = 1, .samples = 50, .weights = {1, 1}, .clauses = {{1}, {2}}}});
-    }
-    std::vector<Bank> liar;
-    for (uint16_t label = 0; label < 4; ++label)
-      liar.push_back({.label = label,
-                      .samples = claimed,
-                      .weights = {10, 1},
-                      .clauses = {{0}, {}},
-                      .positive_mean = 10});
-    clients.push_back(liar);
-    return fold(clients, 4, 31)->members()[0].clauses;
-  };
-  EXPECT_EQ(kept(UINT32_MAX), kept(50));
+// Thirty holders have seen two classes of four, so that all of them take part, also the two with the fewest
+// samples: and still where one client claims all classes and more samples than all others.
+TEST(FedtmBankTest, AClaimOfSamplesDoesNotShutOthersOut) {
+  Clients clients;
+  for (uint32_t i = 0; i < 30; ++i) {
+    const bool small = i == 3 || i == 7;
+    clients.push_back({{.label = 0,
+                        .samples = small ? 10u : 50u,
+                        .weights = {small ? 9000 : 10, 1},
+                        .clauses = {{small ? 3u : 0u}, {}},
+                        .positive_mean = 10},
+                       {.label = 1, .samples = 50, .weights = {1, 1}, .clauses = {{1}, {2}}}});
+  }
+  std::vector<Bank>& liar = clients.emplace_back();
+  for (uint16_t label = 0; label < 4; ++label)
+    liar.push_back({.label = label, .samples = UINT32_MAX, .weights = {1, 1}, .clauses = {{1}, {2}}});
+  std::set<size_t> literals;
+  const TsetlinMember member = fold(clients, 4, 1)->members()[0];
+  for (size_t clause = 0; clause < member.clauses; ++clause) {
+    for (const size_t literal : literals_of(member, 0, clause)) literals.insert(literal);
+  }
+  EXPECT_TRUE(literals.contains(3));
 }
 
 // 0 is said of the class that a holder tells apart worst, not of its others on average.
