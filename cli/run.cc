@@ -87,6 +87,10 @@ void print_accuracies(const RunSummary& summary) {
   }
 }
 
+std::string exchanges_text(uint64_t exchanges) {
+  return exchanges == 1 ? "in one exchange" : fmt::format("in {} exchanges", exchanges);
+}
+
 void print_airtime(const RunSummary& summary) {
   if (summary.airtime.empty() || summary.upload_bytes_per_client.value_or(0) >= kLargestRadioUpload) return;
   std::string text;
@@ -95,7 +99,7 @@ void print_airtime(const RunSummary& summary) {
                         human_seconds(radio.upload_seconds), human_seconds(radio.download_seconds),
                         human_bit_rate(static_cast<double>(radio.bits_per_second)));
   }
-  row("airtime per round", text);
+  row(summary.exchanges ? "airtime in all" : "airtime per round", text);
 }
 
 void print_costs(const RunSummary& summary) {
@@ -103,10 +107,14 @@ void print_costs(const RunSummary& summary) {
                               ? fmt::format(" ({} for all classes, not coded)",
                                             human_bytes(static_cast<double>(*summary.upload_bytes_raw)))
                               : "";
+  const std::string of = summary.exchanges ? exchanges_text(*summary.exchanges) : "per round";
   row("upload per client",
-      fmt::format("{} per round{}", shown(summary.upload_bytes_per_client, human_bytes), raw));
-  row("download per client",
-      fmt::format("{} per round", shown(summary.download_bytes_per_client, human_bytes)));
+      fmt::format("{} {}{}", shown(summary.upload_bytes_per_client, human_bytes), of, raw));
+  if (summary.preparation_upload_bytes_per_client) {
+    row("", fmt::format("{} before the first round",
+                        shown(summary.preparation_upload_bytes_per_client, human_bytes)));
+  }
+  row("download per client", fmt::format("{} {}", shown(summary.download_bytes_per_client, human_bytes), of));
   print_airtime(summary);
   row("model", shown(summary.model_bytes, human_bytes));
   row("training", fmt::format("{} of one core, {}{}", shown(summary.train_seconds, seconds_text),

@@ -55,15 +55,23 @@ void add_scores(const Evaluation& evaluation, RunSummary* summary) {
   summary->balanced_accuracy = balanced_accuracy(evaluation.confusion_matrix);
 }
 
-void add_totals(const FederationTotals& totals, uint32_t rounds, RunSummary* summary) {
-  // Per round of training. The bytes of the preparation are part of a single round, which would be nothing
-  // without it; of several rounds they are in the total alone.
-  const bool whole = rounds == 1;
+// Of a one-shot method all that a client sends and receives, in the preparation and in every exchange; of
+// others what it sends and receives in a round of training.
+void add_totals(const FederationTotals& totals, const Experiment& experiment, RunSummary* summary) {
+  const bool one_shot = experiment.method->max_rounds() != UINT32_MAX;
   const uint64_t uploads = totals.uploads - totals.preparation_uploads;
-  const uint64_t upload_bytes =
-      (totals.upload_bytes - (whole ? 0 : totals.preparation_upload_bytes)) / uploads;
-  const uint64_t download_bytes =
-      (totals.download_bytes - (whole ? 0 : totals.preparation_download_bytes)) / uploads;
+  const auto per_client = [&](uint64_t bytes, uint64_t of_preparation) {
+    return one_shot ? bytes * experiment.rounds / uploads : (bytes - of_preparation) / uploads;
+  };
+  const uint64_t upload_bytes = per_client(totals.upload_bytes, totals.preparation_upload_bytes);
+  const uint64_t download_bytes = per_client(totals.download_bytes, totals.preparation_download_bytes);
+  const bool prepared = totals.preparation_uploads > 0;
+  if (one_shot) {
+    summary->exchanges = experiment.rounds + (prepared ? 1 : 0);
+  } else if (prepared) {
+    summary->preparation_upload_bytes_per_client =
+        totals.preparation_upload_bytes / totals.preparation_uploads;
+  }
   summary->upload_bytes_per_client = upload_bytes;
   summary->download_bytes_per_client = download_bytes;
   summary->total_upload_bytes = totals.upload_bytes;
@@ -116,7 +124,7 @@ RunSummary summarise(const Experiment& experiment, const ServerHalf& server, con
     summary.binarized_accuracy = evaluate_model(*binarised, experiment.evaluation, pool).scores.accuracy;
   if (experiment.differential_privacy)
     add_privacy(*experiment.differential_privacy, federation.private_rounds(), &summary);
-  add_totals(federation.totals(), experiment.rounds, &summary);
+  add_totals(federation.totals(), experiment, &summary);
   summary.upload_bytes_raw = server.raw_upload_bytes();
   add_costs(model.costs(), &summary);
   summary.peak_rss_bytes = peak_rss_bytes();

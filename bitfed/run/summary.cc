@@ -51,6 +51,8 @@ void RunSummary::fields(auto& self, auto& field) {
   field("upload_bytes_raw", self.upload_bytes_raw);
   field("download_bytes_per_client", self.download_bytes_per_client);
   field("total_upload_bytes", self.total_upload_bytes);
+  field.if_set("exchanges", self.exchanges);
+  field.if_set("preparation_upload_bytes_per_client", self.preparation_upload_bytes_per_client);
   field("airtime", self.airtime);
   field("model_bytes", self.model_bytes);
   field("flops", self.flops);

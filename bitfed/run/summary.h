@@ -59,6 +59,9 @@ struct RunSummary {
   std::optional<uint64_t> private_rounds;
   std::optional<uint64_t> upload_bytes_per_client, upload_bytes_raw, download_bytes_per_client,
       total_upload_bytes;
+  // Of a one-shot method: the number of exchanges that the bytes per client cover. Empty: they are per round,
+  // and those of the preparation before the first round, if there was one, are given beside.
+  std::optional<uint64_t> exchanges, preparation_upload_bytes_per_client;
   std::vector<Airtime> airtime;
   std::optional<uint64_t> model_bytes, flops, binary_ops;
   std::optional<uint64_t> model_bytes_paper, flops_paper;  // as the FedBNN paper counts

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Methods have a least accuracy on real data (FedProx and SCAFFOLD: usual_methods_accuracy_slow_test.sh). The Tsetlin
 # methods: MNIST, ten clients at Dir(0.1), and a hundred and five hundred clients, where a class has many holders.
-# Networks: a few short rounds on Fashion-MNIST. Perceptrons: ten rounds on the health data. A set that is not there
-# is left out.
+# Networks: a few short rounds on Fashion-MNIST. Perceptrons and fedtm: ten rounds on the health data of thirty people. A
+# set that is not there is left out.
 #   accuracy_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR; exit status 77: skipped
 set -euo pipefail
 
@@ -62,10 +62,13 @@ if have fashion-mnist; then
   at_least 76 fedmud fedmud-fashion-mnist fedmud "${short[@]}"
   at_least 72 fedavg fedavg-fashion-mnist fedavg --set rounds=3 --set client.epochs=1 \
     --set federation.clients_per_round=5 --set federation.evaluate_every=3
+  at_least 79 fedtm-bank fedtmos-fashion-mnist two-exchanges --set rounds=2 --set client.epochs=5
   at_least 82 fedtm fedtm-fashion-mnist fedtm-fashion --set rounds=5 --set federation.evaluate_every=5
 fi
 
 if have health/hapt14.csv; then
+  at_least 76 fedtm-bank health-tm bank-health --set rounds=1
+  at_least 80 fedtm health-tm fedtm-health --set rounds=10
   at_least 72 fed-bin-mlp health-hapt fed-bin-mlp --set rounds=10 --set federation.evaluate_every=10
 fi
 

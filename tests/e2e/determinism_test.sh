@@ -10,7 +10,10 @@ sets=(scalar)
 
 sed 's/name = "fedbnn"/name = "scaffold"/' network.toml >scaffold.toml
 sed 's/clients = 4/clients = 16/; s/^name = "one-shot"/name = "many"/' one-shot.toml >many.toml  # holders of a class
-for recipe in one-shot many fedtm table people network scaffold; do
+for recipe in composite table; do
+  sed 's/^seed = 5/seed = 5\nrounds = 2/; s/^name = "fedtm.*"/name = "fedtm"/' $recipe.toml >fedtm-$recipe.toml
+done
+for recipe in one-shot many fedtm fedtm-composite fedtm-table table people network scaffold; do
   expected=
   for isa in "${sets[@]}"; do
     for threads in 1 2; do

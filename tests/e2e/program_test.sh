@@ -128,6 +128,21 @@ grep -q '^pixel_std = \[0.25\]$' scaled/recipe.toml || fail "the recipe's pixel_
 ! grep -q '↺' run-a/report.html || fail "the report marks uploads that were not reused"
 "$program" run table.toml --quiet --json --out table >out
 [ "$(field out clients)" = 4 ] || fail "one client a person"
+# Of a one-shot method all that a client sent: the quantiles and every exchange. Of others a round, and the quantiles.
+for rounds in 1 2; do
+  "$program" run table.toml --quiet --json --out table-$rounds --set rounds=$rounds >out
+  sent=$(sed -n 's/.*"client-finished".*"upload_bytes":\([0-9]*\).*/\1/p' table-$rounds/events.jsonl | awk '{ sum += $1 } END { print sum }')
+  [ "$(field out total_upload_bytes)" = "$sent" ] || fail "$sent bytes were sent"
+  [ "$(field out upload_bytes_per_client)" = $((sent / 4)) ] || fail "$rounds rounds: $sent bytes of four clients"
+  [ "$(field out exchanges)" = $((rounds + 1)) ] || fail "the quantiles are an exchange"
+done
+"$program" run table.toml --quiet --json --out table-fedtm --set method.name=fedtm --set rounds=3 >out
+python3 - out <<'PYTHON'
+import json, sys
+out = json.load(open(sys.argv[1]))
+whole = 4 * (out["preparation_upload_bytes_per_client"] + 3 * out["upload_bytes_per_client"])
+assert 0 <= out["total_upload_bytes"] - whole < 16 and "exchanges" not in out, out
+PYTHON
 "$program" run fedtm.toml --quiet --json --out rounds >out
 [ "$(grep -c round-finished rounds/events.jsonl)" = 4 ] || fail "four rounds"
 # On a terminal, rounds that are shorter than the time between two drawings of the bar.

@@ -169,6 +169,49 @@ TEST(FedtmBankTest, HoldersWithNextToNoSamplesDoNotMakeMany) {
   EXPECT_NEAR(member.bias[0] / member.scale, -0.5, 1e-6);
 }
 
+// Thirty holders with as much trust together as matters, beside one that claims more samples than all of
+// them: counted by samples it is one, but the thirty decide, and they are many. Their clauses are sampled:
+// the pair that there is room for stands for all, and does not have the large holder's votes.
+TEST(FedtmBankTest, AHolderWithLittleOfTheTrustDoesNotMakeFew) {
+  const Bank other{.label = 1, .samples = 100, .weights = {1, 1}, .clauses = {{0}, {1}}};
+  const Bank small{
+      .label = 0, .samples = 60, .weights = {10, 10}, .clauses = {{2}, {3}}, .positive_mean = 10};
+  for (const uint32_t claimed : {3000u, UINT32_MAX}) {
+    const Bank large{
+        .label = 0, .samples = claimed, .weights = {1, 1}, .clauses = {{0}, {1}}, .positive_mean = 10};
+    Clients clients(30, {small, other});
+    clients.push_back({large, other});
+    const TsetlinMember member = fold(clients, 2, 1)->members()[0];
+    ASSERT_EQ(member.clauses, 2u);
+    EXPECT_THAT(literals_of(member, 0, 0), ElementsAre(2));
+    EXPECT_THAT(literals_of(member, 0, 1), ElementsAre(3));
+  }
+}
+
+// Thirty holders have seen two classes of four, so that all of them take part, also the two with the fewest
+// samples: and still where one client claims all classes and more samples than all others.
+TEST(FedtmBankTest, AClaimOfSamplesDoesNotShutOthersOut) {
+  Clients clients;
+  for (uint32_t i = 0; i < 30; ++i) {
+    const bool small = i == 3 || i == 7;
+    clients.push_back({{.label = 0,
+                        .samples = small ? 10u : 50u,
+                        .weights = {small ? 9000 : 10, 1},
+                        .clauses = {{small ? 3u : 0u}, {}},
+                        .positive_mean = 10},
+                       {.label = 1, .samples = 50, .weights = {1, 1}, .clauses = {{1}, {2}}}});
+  }
+  std::vector<Bank>& liar = clients.emplace_back();
+  for (uint16_t label = 0; label < 4; ++label)
+    liar.push_back({.label = label, .samples = UINT32_MAX, .weights = {1, 1}, .clauses = {{1}, {2}}});
+  std::set<size_t> literals;
+  const TsetlinMember member = fold(clients, 4, 1)->members()[0];
+  for (size_t clause = 0; clause < member.clauses; ++clause) {
+    for (const size_t literal : literals_of(member, 0, clause)) literals.insert(literal);
+  }
+  EXPECT_TRUE(literals.contains(3));
+}
+
 // 0 is said of the class that a holder tells apart worst, not of its others on average.
 TEST(FedtmBankTest, TheHardestClassIsTheOther) {
   const Bank other{.label = 1, .samples = 1, .weights = {1, 1}, .clauses = {{3}, {}}};

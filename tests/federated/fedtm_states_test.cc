@@ -95,6 +95,60 @@ TEST(FedtmStatesTest, MeanByShares) {
   EXPECT_THAT(common.specialists[0].weights, ElementsAre(26, 26, 10, 10, 1, 1));
 }
 
+// Whatever clients claim: sums do not wrap, and every client can read what is broadcast. A share is 2^36 at
+// most, and a weight 2^24: sixteen clients exceed 64 bits.
+TEST(FedtmStatesTest, TheLargestClaimsDoNotWrap) {
+  const Dataset prototype = hand_made::images(3, 10);
+  const auto server = hand_made::method_of(kRecipe, prototype)->make_server();
+  std::vector<Said> all;
+  for (uint16_t label = 0; label < 10; ++label) all.push_back({label, UINT32_MAX, 200, kMaximumWeight});
+  server->accept(0, upload_of(all, untrained_automata(20, 6)));
+  server->finish_round(1);
+  const TsetlinRecipe recipe = read_tsetlin_recipe({Config::parse(kRecipe, "recipe"), prototype});
+  const Automata base = CommonMachine::read(server->broadcast(2), recipe).specialists[0];
+  for (uint32_t client = 0; client < 20; ++client) server->accept(client, upload_of(all, base));
+  server->finish_round(2);
+  const auto restored = hand_made::method_of(kRecipe, prototype)->make_server();
+  restored->restore(decode(encode(server->save()), "checkpoint"));
+  const CommonMachine common = CommonMachine::read(decode(encode(server->broadcast(3)), "broadcast"), recipe);
+  EXPECT_THAT(common.specialists[0].weights, Each(kMaximumWeight));
+  EXPECT_THAT(common.specialists[0].states, Each(200));
+}
+
+// A share is at most 2^36, so that the states' sums do not wrap whatever the number of classes: 2^36 beside
+// 10 (2^32 - 1), of states 248 and 8, give 155.7.
+TEST(FedtmStatesTest, AShareIsBounded) {
+  const Dataset prototype = hand_made::images(3, 10);
+  const auto server = hand_made::method_of(kRecipe, prototype)->make_server();
+  server->accept(0, upload_of({{0, 5, 200, 10}}, untrained_automata(2, 6)));
+  server->finish_round(1);
+  const TsetlinRecipe recipe = read_tsetlin_recipe({Config::parse(kRecipe, "recipe"), prototype});
+  std::vector<Said> all;
+  for (uint16_t label = 0; label < 10; ++label) all.push_back({label, UINT32_MAX, 248, 10});
+  server->accept(0, upload_of(all, CommonMachine::read(server->broadcast(2), recipe).specialists[0]));
+  server->accept(1, upload_of({{0, UINT32_MAX, 8, 10}}, {std::vector<uint8_t>(12, 200), {10, 10}}));
+  server->finish_round(2);
+  EXPECT_EQ(CommonMachine::read(server->broadcast(3), recipe).specialists[0].states[0], 156);
+}
+
+// A machine without clauses may begin a run, and must not end it.
+TEST(FedtmStatesTest, AnEmptyModelAtTheEndIsAFailure) {
+  const auto server =
+      hand_made::method_of("rounds = 2\n" + std::string(kRecipe), hand_made::images(3, 3))->make_server();
+  const Automata base = untrained_automata(2, 6);
+  const State upload = upload_of({{0, 5, 60, 10}}, base);
+  server->accept(0, upload);
+  server->finish_round(1);
+  EXPECT_THAT(server->notes(), Contains(HasSubstr("do not trust this model: it has no clauses yet")));
+  server->accept(0, upload_of({{0, 5, 60, 10}}, {std::vector<uint8_t>(12, 56), {10, 10}}));
+  EXPECT_THAT(error_text([&] { server->finish_round(2); }), HasSubstr("empty model"));
+}
+
+TEST(FedtmStatesTest, AHeldClassWithoutClausesIsNoted) {
+  EXPECT_THAT(begun_server()->notes(),
+              Contains("clients hold class '1', but it has no clauses: it is never predicted"));
+}
+
 TEST(FedtmStatesTest, AClassThatNobodyHoldsIsNeverPredicted) {
   const auto model = begun_server()->model();
   const auto& member = dynamic_cast<const TsetlinModel&>(*model).members()[0];

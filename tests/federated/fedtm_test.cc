@@ -11,9 +11,12 @@ using hand_made::Bank;
 using hand_made::literals_of;
 using hand_made::upload_of;
 using hand_made::weights_of;
+using ::testing::Contains;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 constexpr const char* kRecipe =
     "[model]\nname = \"tm\"\nclauses = 2\nthreshold = 20\n[method]\nname = \"fedtm\"\nactions = \"or2\"\n";
@@ -117,6 +120,46 @@ TEST(FedtmTest, AClassThatNobodyHeldStays) {
   // And never predicted: below -1, the least sum of the others.
   EXPECT_LT(model.members()[0].bias[2], -1);
   EXPECT_EQ(model.members()[0].bias[0], 0);
+}
+
+// Clients hold class 1 alone, and their clauses have no literals: class 0 is still nobody's.
+TEST(FedtmTest, AnEmptyModelPredictsNoClassThatNobodyHolds) {
+  for (const char* actions : {"or2", "best", "majority"}) {
+    const auto server = server_with(actions);
+    const State upload = upload_of({{.label = 1, .samples = 5, .weights = {3, 1}, .clauses = {{}, {}}}}, 6);
+    const auto model = hand_made::fuse(*server, {upload});
+    ThreadPool pool(1);
+    EXPECT_THAT(predict(*model, hand_made::images(3, 3, hand_made::all_images(3)), pool), Each(1));
+    EXPECT_THAT(server->notes(), Contains("no client holds class '0': it is never predicted"));
+    EXPECT_THAT(server->notes(), Contains(HasSubstr("do not trust this model: it has no clauses yet")));
+    // Also after a restart: the clauses alone do not tell who holds what.
+    const auto restored = server_with(actions);
+    restored->restore(decode(encode(server->save()), "checkpoint"));
+    EXPECT_EQ(restored->model()->state(), model->state());
+    EXPECT_EQ(restored->notes(), server->notes());
+    restored->accept(0, upload);
+    EXPECT_THAT(error_text([&] { restored->finish_round(10); }), HasSubstr("empty model"));
+  }
+}
+
+// A class that clients hold and that no clause speaks for: of two clients one includes the literal, which is
+// no majority.
+TEST(FedtmTest, AHeldClassWithoutClausesIsNoted) {
+  const auto server = server_with("majority");
+  hand_made::fuse(*server, {says(5, 1, 2), says(5, 1, 1), says(5, 1, 1, 1)});
+  EXPECT_THAT(server->notes(),
+              UnorderedElementsAre("clients hold class '0', but it has no clauses: it is never predicted",
+                                   "no client holds class '2': it is never predicted"));
+}
+
+// 200 clients with the largest counts and weights, whose sum is 2^63.6.
+TEST(FedtmTest, TheLargestClaimsDoNotWrap) {
+  const auto server = make_server();
+  const State upload = says(UINT32_MAX, kMaximumWeight, 0);
+  const auto model = hand_made::fuse(*server, std::vector<State>(200, upload));
+  EXPECT_THAT(weights_of(model->members()[0], 0), ElementsAre(kMaximumWeight, -1));
+  EXPECT_THAT(read_clauses(hand_made::flat_layout(6), 3 * 2, "0.clauses", server->broadcast(2)).weights,
+              ElementsAre(kMaximumWeight, 1, 1, 1, 1, 1));
 }
 
 // A round counts its own uploads only.

@@ -78,6 +78,15 @@ TEST(FedtmosEnsembleTest, BatchScoresByHand) {
                                     -20 / 25.0f, 2 / 25.0f, absent}));
 }
 
+// Every machine's sum of class 1 ends at -T, where that of class 0, which nobody holds, would be.
+TEST(FedtmosEnsembleTest, AnAbsentClassLosesTiesOfClampedSums) {
+  const State upload = client({{.label = 1, .samples = 9, .weights = {1, 30}, .clauses = {{0}, {3}}},
+                               {.label = 2, .samples = 9, .weights = {1, 50}, .clauses = {{0}, {3}}}});
+  const auto model = ensemble({upload, upload}, "normalise = \"batch\"\n");
+  ThreadPool pool(1);
+  EXPECT_THAT(predict(*model, hand_made::images(2, 3, {{0, 0}, {1, 0}, {1, 1}}), pool), Each(1));
+}
+
 // The span of the means, 1 - 0 by default, over the part of the three classes that a machine holds.
 TEST(FedtmosEnsembleTest, TrainingScalesByHand) {
   const auto model = ensemble(uploads(), "normalise = \"training\"\n");

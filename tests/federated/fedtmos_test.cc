@@ -17,6 +17,7 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr size_t kWidth = 3;
 constexpr size_t kLiterals = 2 * kWidth;
@@ -105,6 +106,9 @@ TEST(FedtmosTest, VanishedVectorsAreDropped) {
   const auto [dropped, dropped_notes] = model_with(3);
   EXPECT_THAT(dropped, Each(0));
   EXPECT_THAT(dropped_notes, Contains(HasSubstr("1 class vectors regrouped, 1 dropped")));
+  const char* note = "clients hold class '1', but it has no clauses: it is never predicted";
+  EXPECT_THAT(dropped_notes, Contains(note));
+  EXPECT_THAT(kept_notes, Not(Contains(note)));
 }
 
 // Where all of them would vanish, none is scaled, and a note says so.

@@ -1,4 +1,5 @@
-// Federations at the edge of what makes sense, for every Tsetlin method.
+// Federations at the edge of what makes sense, for every Tsetlin method: flat machines, composites of
+// convolutional ones, and tables.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,9 +23,47 @@ const std::vector<std::string>& tsetlin_methods() {
   return kNames;
 }
 
+struct Kind {
+  const char* name;
+  const char* model;  // of the recipe
+  bool is_table;
+};
+
+constexpr const char* kFlat = "[model]\nname = \"tm\"\nclauses = 20\nthreshold = 20\nsensitivity = 3\n";
+constexpr const char* kComposite =
+    "[model]\nname = \"ctm-composite\"\n"
+    "[[model.member]]\nclauses = 20\nthreshold = 20\nsensitivity = 3\npatch = [1, 6]\n"
+    "[[model.member]]\nclauses = 10\nthreshold = 20\nsensitivity = 3\npatch = [1, 8]\n";
+constexpr Kind kKinds[] = {{"Flat", kFlat, false}, {"Composite", kComposite, false}, {"Table", kFlat, true}};
+
+// The same bits as columns.
+Dataset as_table(const Dataset& images) {
+  Dataset table;
+  table.name = images.name;
+  table.class_names = images.class_names;
+  table.labels = images.labels;
+  for (size_t x = 0; x < kWidth; ++x) table.columns.push_back(std::to_string(x));
+  for (const uint8_t pixel : images.pixels) table.values.push_back(pixel > 0 ? 1.0f : 0.0f);
+  return table;
+}
+
+class TsetlinEdgeFederationsTest : public testing::TestWithParam<Kind> {
+ protected:
+  Dataset samples_of(const std::vector<uint16_t>& labels, size_t count, uint64_t seed) const;
+  // fedtm: three rounds. The others: one, or two, of which the second fits a number per class.
+  std::unique_ptr<Model> federate(const std::string& name, const std::vector<Dataset>& clients,
+                                  std::vector<std::string>* notes = nullptr, uint32_t rounds = 1) const;
+  // The accuracy on samples of all classes. Scores must be finite and predictions among `held`.
+  double accuracy(const Model& model, const std::set<uint16_t>& held) const;
+};
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TsetlinEdgeFederationsTest, testing::ValuesIn(kKinds),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
 // Samples of these classes in turns: pixel `label` is set and the other three of the first half are not; the
 // second half is random.
-Dataset samples_of(const std::vector<uint16_t>& labels, size_t count, uint64_t seed) {
+Dataset TsetlinEdgeFederationsTest::samples_of(const std::vector<uint16_t>& labels, size_t count,
+                                               uint64_t seed) const {
   RandomStream random({seed, "edge-federations"});
   std::vector<std::vector<int>> pixels;
   std::vector<uint16_t> of_sample;
@@ -37,20 +76,20 @@ Dataset samples_of(const std::vector<uint16_t>& labels, size_t count, uint64_t s
   }
   Dataset samples = hand_made::images(kWidth, kClasses, pixels);
   samples.labels = of_sample;
-  return samples;
+  return GetParam().is_table ? as_table(samples) : samples;
 }
 
-// fedtm: three rounds. The others: one, or two, of which the second fits a number per class.
-std::unique_ptr<Model> federate(const std::string& name, const std::vector<Dataset>& clients,
-                                std::vector<std::string>* notes = nullptr, uint32_t rounds = 1) {
+std::unique_ptr<Model> TsetlinEdgeFederationsTest::federate(const std::string& name,
+                                                            const std::vector<Dataset>& clients,
+                                                            std::vector<std::string>* notes,
+                                                            uint32_t rounds) const {
   const auto method = hand_made::method_of(
-      "[model]\nname = \"tm\"\nclauses = 20\nthreshold = 20\nsensitivity = 3\n[client]\nepochs = 20\n"
-      "[method]\nname = \"" +
-          name + "\"\n",
-      hand_made::images(kWidth, kClasses));
+      std::string(GetParam().model) + "[client]\nepochs = 20\n[method]\nname = \"" + name + "\"\n",
+      samples_of({}, 0, 0));
   const auto client_half = method->make_client();
   const auto server = method->make_server();
-  for (uint32_t round = 1; round <= (name == "fedtm" ? 3u : rounds); ++round) {
+  for (uint32_t round = server->needs_preparation() ? 0 : 1; round <= (name == "fedtm" ? 3u : rounds);
+       ++round) {
     const State broadcast = server->broadcast(round);
     for (uint32_t client = 0; client < clients.size(); ++client) {
       const ClientContext context{RandomStream({0, "client", round, client}), {}, {}, {}};
@@ -62,8 +101,7 @@ std::unique_ptr<Model> federate(const std::string& name, const std::vector<Datas
   return server->model();
 }
 
-// The accuracy on samples of all classes. Scores must be finite and predictions among `held`.
-double accuracy(const Model& model, const std::set<uint16_t>& held) {
+double TsetlinEdgeFederationsTest::accuracy(const Model& model, const std::set<uint16_t>& held) const {
   ThreadPool pool(1);
   const Dataset test = samples_of({0, 1, 2, 3}, 400, 99);
   for (const float score : model.scores(test, pool)) EXPECT_TRUE(std::isfinite(score));
@@ -76,14 +114,14 @@ double accuracy(const Model& model, const std::set<uint16_t>& held) {
   return static_cast<double>(right) / static_cast<double>(predicted.size());
 }
 
-TEST(TsetlinEdgeFederationsTest, OneClient) {
+TEST_P(TsetlinEdgeFederationsTest, OneClient) {
   for (const std::string& name : tsetlin_methods()) {
     SCOPED_TRACE(name);
     EXPECT_GT(accuracy(*federate(name, {samples_of({0, 1, 2, 3}, 200, 1)}), {0, 1, 2, 3}), 0.95);
   }
 }
 
-TEST(TsetlinEdgeFederationsTest, AClassThatNobodyHolds) {
+TEST_P(TsetlinEdgeFederationsTest, AClassThatNobodyHolds) {
   for (const std::string& name : tsetlin_methods()) {
     SCOPED_TRACE(name);
     const std::vector<Dataset> clients = {samples_of({0, 1}, 100, 1), samples_of({1, 3}, 100, 2),
@@ -93,7 +131,7 @@ TEST(TsetlinEdgeFederationsTest, AClassThatNobodyHolds) {
 }
 
 // Nobody has seen what its class is not.
-TEST(TsetlinEdgeFederationsTest, OneClassEach) {
+TEST_P(TsetlinEdgeFederationsTest, OneClassEach) {
   for (const std::string& name : tsetlin_methods()) {
     SCOPED_TRACE(name);
     std::vector<Dataset> clients;
@@ -104,7 +142,7 @@ TEST(TsetlinEdgeFederationsTest, OneClassEach) {
 
 // Twelve clients with a sample each: their clauses know three of the sixteen samples of a class by heart, and
 // the one-shot methods say that this is too little.
-TEST(TsetlinEdgeFederationsTest, OneSampleEach) {
+TEST_P(TsetlinEdgeFederationsTest, OneSampleEach) {
   for (const std::string& name : tsetlin_methods()) {
     SCOPED_TRACE(name);
     std::vector<Dataset> clients;
@@ -117,7 +155,7 @@ TEST(TsetlinEdgeFederationsTest, OneSampleEach) {
 }
 
 // A second round of the one-shot methods leaves what holds above as it is.
-TEST(TsetlinEdgeFederationsTest, ASecondRound) {
+TEST_P(TsetlinEdgeFederationsTest, ASecondRound) {
   for (const std::string& name : tsetlin_methods()) {
     if (name == "fedtm") continue;
     SCOPED_TRACE(name);

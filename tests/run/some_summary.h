@@ -33,6 +33,8 @@ inline RunSummary some_summary() {
   s.upload_bytes_raw = 7;
   s.download_bytes_per_client = 8;
   s.total_upload_bytes = 9;
+  s.exchanges = 2;
+  s.preparation_upload_bytes_per_client = 5;
   s.airtime = {{300, 0.75, 1.5}, {37500, 2.5, 3.5}};
   s.model_bytes = 10;
   s.flops = 11;

@@ -31,12 +31,20 @@ struct Candidate {
   }
 };
 
+constexpr uint32_t kDefaultRounds = 10;
+
+constexpr const char* kOrNote =
+    "as in the paper, a clause is the OR of the two largest holders' actions: it demands what both demand, "
+    "hardly ever fires, and accuracy stays low; actions = \"states\" learns";
+
 enum class Rule { kStates, kMajority, kBest, kOrOfTwo };
 
 // The accumulated uploads of one class: exact sums, so that the order of arrival does not matter.
 struct ClassTally {
+  __extension__ typedef unsigned __int128 Wide;
+
   uint64_t samples = 0;
-  std::vector<int64_t> weights;  // weighted by the client's samples
+  std::vector<Wide> weights;  // weighted by the client's samples
   std::array<std::optional<Candidate>, 2> top;
   std::vector<uint64_t>
       including;  // the samples of clients that include a literal of a clause; for a majority
@@ -45,7 +53,8 @@ struct ClassTally {
   void add(uint32_t client, uint32_t count, const ClassBank& bank, bool majority) {
     samples += count;
     weights.resize(bank.weights.size());
-    for (size_t i = 0; i < weights.size(); ++i) weights[i] += int64_t{count} * bank.weights[i];
+    for (size_t i = 0; i < weights.size(); ++i)
+      weights[i] += Wide{count} * static_cast<uint64_t>(bank.weights[i]);
     if (majority) count_actions(count, bank.actions);
     Candidate candidate{count, client, bank.actions};
     for (std::optional<Candidate>& slot : top) {
@@ -80,7 +89,12 @@ struct ClassTally {
 
 class FedtmServer : public ServerHalf {
  public:
-  FedtmServer(TsetlinRecipe recipe, Rule rule) : recipe_(std::move(recipe)), rule_(rule), fit_(recipe_) {
+  FedtmServer(TsetlinRecipe recipe, Rule rule, uint32_t rounds)
+      : recipe_(std::move(recipe)),
+        rule_(rule),
+        rounds_(rounds),
+        fit_(recipe_),
+        held_(recipe_.prototype.class_count()) {
     clear_tallies();
   }
 
@@ -88,7 +102,7 @@ class FedtmServer : public ServerHalf {
 
   State broadcast(uint32_t /*round*/) const override {
     if (fit_.needed()) return fit_.broadcast();
-    return save();
+    return clauses();
   }
 
   void accept(uint32_t client, const State& message) override {
@@ -105,45 +119,31 @@ class FedtmServer : public ServerHalf {
     }
   }
 
-  void finish_round(uint32_t /*round*/) override {
+  void finish_round(uint32_t round) override {
     if (fit_.needed()) {
       fit_.finish(&recipe_);
       return;
     }
     if (banks_.empty()) reset_banks();
     for (size_t s = 0; s < tallies_.size(); ++s) {
-      for (size_t label = 0; label < tallies_[s].size(); ++label)
+      for (size_t label = 0; label < tallies_[s].size(); ++label) {
         update(tallies_[s][label], &banks_[s][label]);
+        if (tallies_[s][label].samples > 0) held_[label] = true;
+      }
     }
     clear_tallies();
+    if (round >= rounds_) expect_clauses(members());
   }
 
-  std::unique_ptr<Model> model() const override {
-    std::vector<TsetlinMember> members;
-    for (size_t s = 0; s < banks_.size(); ++s) {
-      members.push_back(empty_member(recipe_, s, recipe_.specialists[s].options.clauses));
-      for (size_t label = 0; label < banks_[s].size(); ++label)
-        place_bank(banks_[s][label], label, &members.back());
-    }
-    silence_absent(&members);
-    return std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(members));
-  }
+  std::unique_ptr<Model> model() const override { return model_after_round(members(), held_); }
 
-  // Also the broadcast: clients continue from the server's clauses.
   State save() const override {
-    State state;
-    add_booleanizers(recipe_, &state);
-    for (size_t s = 0; s < banks_.size(); ++s) {
-      const size_t clauses = recipe_.specialists[s].options.clauses;
-      const size_t classes = banks_[s].size();
-      WeightedClauses whole{BitMatrix(classes * clauses, banks_[s][0].actions.columns()), {}};
-      for (size_t label = 0; label < classes; ++label) {
-        const ClassBank& bank = banks_[s][label];
-        std::copy_n(bank.actions.row(0), clauses * bank.actions.stride(), whole.actions.row(label * clauses));
-        whole.weights.insert(whole.weights.end(), bank.weights.begin(), bank.weights.end());
-      }
-      add_clauses(layout(s), whole, clauses_name(s), &state);
+    State state = clauses();
+    std::vector<uint16_t> held;
+    for (size_t label = 0; label < held_.size(); ++label) {
+      if (held_[label]) held.push_back(static_cast<uint16_t>(label));
     }
+    if (!held.empty()) state.add("held", {held.size()}, held);
     return state;
   }
 
@@ -163,18 +163,57 @@ class FedtmServer : public ServerHalf {
                     bank.weights.begin());
       }
     }
+    restore_held(saved);
   }
 
   std::vector<std::string> notes() const override {
-    if (rule_ != Rule::kOrOfTwo) return {};
-    return {
-        "as in the paper, a clause is the OR of the two largest holders' actions: it demands what both "
-        "demand, hardly ever fires, and accuracy stays low; actions = \"states\" learns"};
+    std::vector<std::string> notes = notes_on_silence(recipe_.prototype.class_names, held_, members());
+    if (rule_ == Rule::kOrOfTwo) notes.emplace_back(kOrNote);
+    return notes;
   }
 
   std::optional<uint64_t> raw_upload_bytes() const override { return bitfed::raw_upload_bytes(recipe_); }
 
  private:
+  std::vector<TsetlinMember> members() const {
+    std::vector<TsetlinMember> members;
+    for (size_t s = 0; s < banks_.size(); ++s) {
+      members.push_back(empty_member(recipe_, s, recipe_.specialists[s].options.clauses));
+      for (size_t label = 0; label < banks_[s].size(); ++label)
+        place_bank(banks_[s][label], label, &members.back());
+    }
+    return members;
+  }
+
+  // The broadcast: clients continue from the server's clauses.
+  State clauses() const {
+    State state;
+    add_booleanizers(recipe_, &state);
+    for (size_t s = 0; s < banks_.size(); ++s) {
+      const size_t clauses = recipe_.specialists[s].options.clauses;
+      const size_t classes = banks_[s].size();
+      WeightedClauses whole{BitMatrix(classes * clauses, banks_[s][0].actions.columns()), {}};
+      for (size_t label = 0; label < classes; ++label) {
+        const ClassBank& bank = banks_[s][label];
+        std::copy_n(bank.actions.row(0), clauses * bank.actions.stride(), whole.actions.row(label * clauses));
+        whole.weights.insert(whole.weights.end(), bank.weights.begin(), bank.weights.end());
+      }
+      add_clauses(layout(s), whole, clauses_name(s), &state);
+    }
+    return state;
+  }
+
+  // Checkpoints of earlier builds do not say which classes clients hold: those that have clauses.
+  void restore_held(const State& saved) {
+    held_ = classes_with_clauses(members());
+    if (!saved.has("held")) return;
+    for (const uint16_t label : saved.values<uint16_t>("held", {State::kAny})) {
+      if (label >= held_.size())
+        throw input_error("{}: tensor 'held': expected labels below {}", saved.source(), held_.size());
+      held_[label] = true;
+    }
+  }
+
   ClauseLayout layout(size_t specialist) const {
     const SpecialistSpec& spec = recipe_.specialists[specialist];
     return clause_layout(spec.shape(recipe_.prototype), spec.booleanizer);
@@ -198,7 +237,7 @@ class FedtmServer : public ServerHalf {
   // A class that no client held in this round stays unchanged.
   void update(const ClassTally& tally, ClassBank* bank) const {
     if (tally.samples == 0) return;
-    const auto samples = static_cast<int64_t>(tally.samples);
+    const uint64_t samples = tally.samples;
     for (size_t i = 0; i < tally.weights.size(); ++i) {
       // Rounded to the nearest integer.
       bank->weights[i] = static_cast<int32_t>((tally.weights[i] + samples / 2) / samples);
@@ -208,9 +247,11 @@ class FedtmServer : public ServerHalf {
 
   TsetlinRecipe recipe_;
   Rule rule_;
+  uint32_t rounds_;  // of the run
   BooleanizerFit fit_;
   std::vector<std::vector<ClassTally>> tallies_;  // [specialist][class]
   std::vector<std::vector<ClassBank>> banks_;     // [specialist][class]; empty before the first round ends
+  std::vector<bool> held_;                        // by class: a client has held it in some round
 };
 
 std::unique_ptr<ClientHalf> client_of(const TsetlinRecipe& recipe, Rule rule) {
@@ -219,22 +260,26 @@ std::unique_ptr<ClientHalf> client_of(const TsetlinRecipe& recipe, Rule rule) {
 
 class FedtmMethod : public Method {
  public:
-  FedtmMethod(TsetlinRecipe recipe, Rule rule, uint64_t seed)
-      : recipe_(std::move(recipe)), rule_(rule), seed_(seed) {}
+  FedtmMethod(const MethodContext& context, Rule rule)
+      : recipe_(read_tsetlin_recipe(context)),
+        rule_(rule),
+        rounds_(static_cast<uint32_t>(context.recipe.integer("rounds", kDefaultRounds, 1))),
+        seed_(context.seed) {}
 
   std::unique_ptr<ClientHalf> make_client() const override { return client_of(recipe_, rule_); }
   std::unique_ptr<ServerHalf> make_server() const override {
-    if (rule_ == Rule::kStates) return make_automata_server(recipe_, seed_);
-    return std::make_unique<FedtmServer>(recipe_, rule_);
+    if (rule_ == Rule::kStates) return make_automata_server(recipe_, rounds_, seed_);
+    return std::make_unique<FedtmServer>(recipe_, rule_, rounds_);
   }
   std::string client_key() const override {
     return rule_ == Rule::kStates ? kAutomataClientKey : kTsetlinClientKey;
   }
-  uint32_t default_rounds() const override { return 10; }
+  uint32_t default_rounds() const override { return kDefaultRounds; }
 
  private:
   TsetlinRecipe recipe_;
   Rule rule_;
+  uint32_t rounds_;
   uint64_t seed_;
 };
 
@@ -252,7 +297,7 @@ std::unique_ptr<ClientHalf> make_fedtm_client(const MethodContext& context) {
 }
 
 std::unique_ptr<Method> make_fedtm(const MethodContext& context) {
-  return std::make_unique<FedtmMethod>(read_tsetlin_recipe(context), read_rule(context), context.seed);
+  return std::make_unique<FedtmMethod>(context, read_rule(context));
 }
 
 }  // namespace bitfed

@@ -12,6 +12,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <queue>
@@ -30,8 +31,9 @@ constexpr double kMinModels = 1.0 / 64;
 // One client that has seen the class.
 struct Holder {
   uint32_t samples;
-  size_t seen;    // classes
-  bool complete;  // it has seen all classes
+  double counted;  // of them where holders are counted, see parts_that_count
+  size_t seen;     // classes
+  bool complete;   // it has seen all classes
   const ClassBank* bank;
   const FamiliarClauses* familiar;
 
@@ -52,16 +54,20 @@ struct FoldedClass {
   double bias = 0;
 };
 
-std::vector<Holder> holders_of(const Uploads& uploads, size_t classes, size_t specialist, uint16_t label) {
+std::vector<Holder> holders_of(const Uploads& uploads, const std::vector<double>& parts, size_t classes,
+                               size_t specialist, uint16_t label) {
   std::vector<Holder> holders;
+  auto next = parts.begin();
   for (const auto& [client, upload] : uploads) {
+    const double part = *next++;
     const auto found = std::lower_bound(upload.classes.begin(), upload.classes.end(), label);
     if (found == upload.classes.end() || *found != label) continue;
     const auto i = static_cast<size_t>(found - upload.classes.begin());
     const ClassBank& bank = upload.banks[specialist][i];
     if (bank.positive_mean <= bank.negative_mean) continue;
     const size_t seen = upload.classes.size();
-    holders.push_back({upload.samples[i], seen, seen == classes, &bank, &upload.familiar[specialist]});
+    const uint32_t samples = upload.samples[i];
+    holders.push_back({samples, part * samples, seen, seen == classes, &bank, &upload.familiar[specialist]});
   }
   // A holder of a single class cannot distinguish it from others; it is used only if there is no other
   // holder.
@@ -201,11 +207,23 @@ double effective_holders(const std::vector<Holder>& holders) {
   double sum = 0;
   double squares = 0;
   for (const Holder& holder : holders) {
-    const double samples = holder.samples;
-    sum += samples;
-    squares += samples * samples;
+    sum += holder.counted;
+    squares += holder.counted * holder.counted;
   }
   return squares > 0 ? sum * sum / squares : 0;
+}
+
+// Few holders have most samples, but votes go by trust: where as many of the largest have less than half of
+// it, the others decide, and there are many of them.
+bool are_many(const std::vector<Holder>& holders) {
+  const double effective = effective_holders(holders);
+  if (effective > kFewHolders) return true;
+  if (static_cast<double>(holders.size()) <= kFewHolders) return false;
+  std::vector<double> trusts;
+  for (const Holder& holder : holders) trusts.push_back(holder.trust());
+  std::sort(trusts.begin(), trusts.end(), std::greater<>());
+  const auto large = trusts.begin() + static_cast<std::ptrdiff_t>(std::ceil(effective));
+  return 2 * std::accumulate(trusts.begin(), large, 0.0) < std::accumulate(trusts.begin(), trusts.end(), 0.0);
 }
 
 // Of a class whose holders have seen more than two thirds of the classes, in the mean over its samples, at
@@ -218,8 +236,8 @@ bool have_seen_most(const std::vector<Holder>& holders, size_t classes) {
   double seen = 0;
   double samples = 0;
   for (const Holder& holder : holders) {
-    seen += static_cast<double>(holder.samples) * static_cast<double>(holder.seen);
-    samples += holder.samples;
+    seen += holder.counted * static_cast<double>(holder.seen);
+    samples += holder.counted;
   }
   return 3 * seen > 2 * static_cast<double>(classes) * samples;
 }
@@ -232,7 +250,7 @@ size_t max_holders(double models) {
 void choose_holders(size_t room, std::vector<Holder>* holders) {
   if (holders->size() <= room) return;
   std::stable_sort(holders->begin(), holders->end(),
-                   [](const Holder& a, const Holder& b) { return a.samples > b.samples; });
+                   [](const Holder& a, const Holder& b) { return a.counted > b.counted; });
   holders->resize(room);
 }
 
@@ -401,12 +419,15 @@ std::vector<FoldedClass> fold_specialist(const TsetlinRecipe& recipe, const Uplo
   // Rounded: 0.1 of a machine of ten clauses is one clause, but not exactly in binary. At least one pair.
   const auto budget =
       std::max<size_t>(static_cast<size_t>(models * static_cast<double>(machine.clauses) + 1e-9), 2);
+  std::vector<uint64_t> totals;
+  for (const auto& [client, upload] : uploads) totals.push_back(upload.total_samples());
+  const std::vector<double> parts = parts_that_count(totals);
   std::vector<std::vector<Holder>> classes;
   std::vector<bool> many;
   for (size_t label = 0; label < recipe.prototype.class_count(); ++label) {
     classes.push_back(
-        holders_of(uploads, recipe.prototype.class_count(), specialist, static_cast<uint16_t>(label)));
-    many.push_back(effective_holders(classes.back()) > kFewHolders);
+        holders_of(uploads, parts, recipe.prototype.class_count(), specialist, static_cast<uint16_t>(label)));
+    many.push_back(are_many(classes.back()));
     if (!have_seen_most(classes.back(), recipe.prototype.class_count())) continue;
     *most = std::max(*most, classes.back().size());
     choose_holders(max_holders(models), &classes.back());

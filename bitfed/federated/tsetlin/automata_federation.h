@@ -36,6 +36,6 @@ size_t literals_of(const TsetlinRecipe& recipe, size_t specialist);
 Automata rows_of(const Automata& all, const std::vector<uint16_t>& classes, size_t clauses, size_t literals);
 
 std::unique_ptr<ClientHalf> make_automata_client(const TsetlinRecipe& recipe);
-std::unique_ptr<ServerHalf> make_automata_server(const TsetlinRecipe& recipe, uint64_t seed);
+std::unique_ptr<ServerHalf> make_automata_server(const TsetlinRecipe& recipe, uint32_t rounds, uint64_t seed);
 
 }  // namespace bitfed

@@ -19,20 +19,27 @@ constexpr uint64_t kOfOthers = 3;
 // The accumulated uploads of one class that the common machine knows: exact sums, so that the order of
 // arrival does not matter.
 struct Mean {
+  // A client's largest share: that many times the states of a million clients fit 64 bits, times the weights
+  // of sixteen do not.
+  static constexpr uint64_t kMaxShare = uint64_t{1} << 36;
+  __extension__ typedef unsigned __int128 Wide;
+
   uint64_t total = 0;
   std::vector<uint64_t> states;
-  std::vector<uint64_t> weights;
+  std::vector<Wide> weights;
 
   void add(uint64_t share, std::span<const uint8_t> of_states, std::span<const int32_t> of_weights) {
+    share = std::min(share, kMaxShare);
     total += share;
     states.resize(of_states.size());
     weights.resize(of_weights.size());
     for (size_t i = 0; i < states.size(); ++i) states[i] += share * of_states[i];
-    for (size_t i = 0; i < weights.size(); ++i) weights[i] += share * static_cast<uint64_t>(of_weights[i]);
+    for (size_t i = 0; i < weights.size(); ++i)
+      weights[i] += Wide{share} * static_cast<uint64_t>(of_weights[i]);
   }
   // Rounded to the nearest integer.
-  template <typename T>
-  void write(const std::vector<uint64_t>& sums, T* out) const {
+  template <typename Sum, typename T>
+  void write(const std::vector<Sum>& sums, T* out) const {
     for (size_t i = 0; i < sums.size(); ++i) out[i] = static_cast<T>((sums[i] + total / 2) / total);
   }
 };
@@ -72,8 +79,8 @@ struct FirstClauses {
 
 class AutomataServer : public ServerHalf {
  public:
-  AutomataServer(TsetlinRecipe recipe, uint64_t seed)
-      : recipe_(std::move(recipe)), random_({seed, "fedtm-first-clauses"}), fit_(recipe_) {
+  AutomataServer(TsetlinRecipe recipe, uint32_t rounds, uint64_t seed)
+      : recipe_(std::move(recipe)), rounds_(rounds), random_({seed, "fedtm-first-clauses"}), fit_(recipe_) {
     if (!fit_.needed()) begin();
   }
 
@@ -109,7 +116,7 @@ class AutomataServer : public ServerHalf {
     }
   }
 
-  void finish_round(uint32_t /*round*/) override {
+  void finish_round(uint32_t round) override {
     if (fit_.needed()) {
       fit_.finish(&recipe_);
       begin();
@@ -133,34 +140,10 @@ class AutomataServer : public ServerHalf {
     }
     common_.known.assign(known_.begin(), known_.end());
     clear();
+    if (round >= rounds_) expect_clauses(members());
   }
 
-  std::unique_ptr<Model> model() const override {
-    std::vector<TsetlinMember> members;
-    for (size_t s = 0; s < common_.specialists.size(); ++s) {
-      TsetlinMember& member = members.emplace_back(empty_member(recipe_, s, clauses(s)));
-      const size_t literals = literals_of(recipe_, s);
-      const Automata& automata = common_.specialists[s];
-      for (const uint16_t label : common_.known) {
-        ClassBank bank{BitMatrix(clauses(s), literals), {}};
-        for (size_t clause = 0; clause < clauses(s); ++clause) {
-          const size_t row = label * clauses(s) + clause;
-          bank.weights.push_back(automata.weights[row]);
-          for (size_t literal = 0; literal < literals; ++literal) {
-            if (automata.states[row * literals + literal] > TsetlinMachine::kInitialState)
-              set_bit(bank.actions.row(clause), literal);
-          }
-        }
-        place_bank(bank, label, &member);
-      }
-    }
-    // A model without clauses always predicts the first class that somebody holds.
-    if (!silence_absent(&members)) {
-      for (size_t label = 0; label < members[0].bias.size(); ++label)
-        members[0].bias[label] = known_.contains(static_cast<uint16_t>(label)) ? 0 : -1;
-    }
-    return std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(members));
-  }
+  std::unique_ptr<Model> model() const override { return model_after_round(members(), held()); }
 
   // Also the broadcast.
   State save() const override {
@@ -183,10 +166,8 @@ class AutomataServer : public ServerHalf {
     std::vector<std::string> notes = {
         "differs from the paper: clients send their automata's states, in 16 levels, and the server takes "
         "their mean, not the OR of the two largest holders' actions (actions = \"or2\")"};
-    for (size_t label = 0; label < recipe_.prototype.class_count(); ++label) {
-      if (!known_.contains(static_cast<uint16_t>(label)))
-        notes.push_back(nobody_holds(recipe_.prototype.class_names[label]));
-    }
+    for (std::string& note : notes_on_silence(recipe_.prototype.class_names, held(), members()))
+      notes.push_back(std::move(note));
     return notes;
   }
 
@@ -194,6 +175,34 @@ class AutomataServer : public ServerHalf {
 
  private:
   size_t clauses(size_t specialist) const { return recipe_.specialists[specialist].options.clauses; }
+
+  std::vector<bool> held() const {
+    std::vector<bool> held(recipe_.prototype.class_count());
+    for (const uint16_t label : known_) held[label] = true;
+    return held;
+  }
+
+  std::vector<TsetlinMember> members() const {
+    std::vector<TsetlinMember> members;
+    for (size_t s = 0; s < common_.specialists.size(); ++s) {
+      TsetlinMember& member = members.emplace_back(empty_member(recipe_, s, clauses(s)));
+      const size_t literals = literals_of(recipe_, s);
+      const Automata& automata = common_.specialists[s];
+      for (const uint16_t label : common_.known) {
+        ClassBank bank{BitMatrix(clauses(s), literals), {}};
+        for (size_t clause = 0; clause < clauses(s); ++clause) {
+          const size_t row = label * clauses(s) + clause;
+          bank.weights.push_back(automata.weights[row]);
+          for (size_t literal = 0; literal < literals; ++literal) {
+            if (automata.states[row * literals + literal] > TsetlinMachine::kInitialState)
+              set_bit(bank.actions.row(clause), literal);
+          }
+        }
+        place_bank(bank, label, &member);
+      }
+    }
+    return members;
+  }
 
   // Once the booleanizers are fitted, and with them the number of literals.
   void begin() {
@@ -225,6 +234,7 @@ class AutomataServer : public ServerHalf {
   }
 
   TsetlinRecipe recipe_;
+  uint32_t rounds_;  // of the run
   RandomStream random_;
   BooleanizerFit fit_;
   CommonMachine common_;
@@ -235,8 +245,9 @@ class AutomataServer : public ServerHalf {
 
 }  // namespace
 
-std::unique_ptr<ServerHalf> make_automata_server(const TsetlinRecipe& recipe, uint64_t seed) {
-  return std::make_unique<AutomataServer>(recipe, seed);
+std::unique_ptr<ServerHalf> make_automata_server(const TsetlinRecipe& recipe, uint32_t rounds,
+                                                 uint64_t seed) {
+  return std::make_unique<AutomataServer>(recipe, rounds, seed);
 }
 
 }  // namespace bitfed

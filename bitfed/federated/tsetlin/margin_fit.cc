@@ -15,7 +15,6 @@ constexpr double kWidth = 0.5;      // of what counts as close to a rival, in st
 constexpr double kMinWidth = 0.01;  // a single sample has no deviation
 constexpr double kPrior = 100;      // samples: with few, offsets stay near 0
 constexpr double kDoubt = 1000;  // samples of a class: with few, a client's machine has learnt them by heart
-constexpr double kMaxMedians = 10;
 constexpr size_t kMaxSweeps = 100;
 constexpr double kSmallStep = 1e-5;
 
@@ -48,21 +47,6 @@ std::vector<bool> held_classes(const std::map<uint32_t, Margins>& received, size
     for (const uint16_t label : margins.counts.classes) held[label] = true;
   }
   return held;
-}
-
-// The part of each client's samples that counts: whatever numbers it claims, no more than ten times the
-// median client's.
-std::vector<double> parts_that_count(const std::map<uint32_t, Margins>& received) {
-  std::vector<uint64_t> totals;
-  for (const auto& [client, margins] : received) totals.push_back(margins.counts.total());
-  if (totals.empty()) return {};
-  std::vector<uint64_t> sorted = totals;
-  const auto median = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
-  std::nth_element(sorted.begin(), median, sorted.end());
-  const double most = kMaxMedians * static_cast<double>(*median);
-  std::vector<double> parts;
-  for (const uint64_t total : totals) parts.push_back(std::min(1.0, most / static_cast<double>(total)));
-  return parts;
 }
 
 Slope slope_of(const std::map<uint32_t, Margins>& received, const std::vector<double>& parts,
@@ -110,7 +94,9 @@ size_t rival_of(const float* scores, size_t classes, size_t own) {
 std::vector<double> MarginFit::offsets() const {
   std::vector<double> offsets(classes_);
   const std::vector<bool> held = held_classes(received_, classes_);
-  const std::vector<double> parts = parts_that_count(received_);
+  std::vector<uint64_t> totals;
+  for (const auto& [client, margins] : received_) totals.push_back(margins.counts.total());
+  const std::vector<double> parts = parts_that_count(totals);
   for (size_t sweep = 0; sweep < kMaxSweeps; ++sweep) {
     double largest = 0;
     for (size_t label = 0; label < classes_; ++label) {

@@ -263,6 +263,18 @@ uint64_t TsetlinUpload::total_samples() const {
   return std::accumulate(samples.begin(), samples.end(), uint64_t{0});
 }
 
+std::vector<double> parts_that_count(const std::vector<uint64_t>& totals) {
+  constexpr double kMaxMedians = 10;
+  if (totals.empty()) return {};
+  std::vector<uint64_t> sorted = totals;
+  const auto median = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+  std::nth_element(sorted.begin(), median, sorted.end());
+  const double most = kMaxMedians * static_cast<double>(*median);
+  std::vector<double> parts;
+  for (const uint64_t total : totals) parts.push_back(std::min(1.0, most / static_cast<double>(total)));
+  return parts;
+}
+
 std::vector<size_t> by_weight(const BitMatrix& actions, const std::vector<int32_t>& weights,
                               size_t polarity) {
   std::vector<size_t> clauses;

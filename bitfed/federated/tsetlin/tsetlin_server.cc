@@ -14,9 +14,14 @@ namespace {
 
 constexpr uint32_t kMaxRounds = 2;  // the second fits one number per class, see MarginFit
 
-// What should keep a reader from trusting the result: classes that no client holds or that have few samples,
+bool any_of(const std::vector<bool>& classes) {
+  return std::find(classes.begin(), classes.end(), true) != classes.end();
+}
+
+// What should keep a reader from trusting the result: classes that have few samples or are never predicted,
 // and banks that do not tell their class apart even on their own client's samples.
-std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& uploads) {
+std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& uploads,
+                                  const std::vector<TsetlinMember>& members) {
   constexpr uint64_t kFewSamples = 30;
   std::vector<uint64_t> samples(recipe.prototype.class_count());
   size_t banks = 0;
@@ -32,14 +37,16 @@ std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& up
     }
   }
   std::vector<std::string> notes;
+  std::vector<bool> held;
   for (size_t label = 0; label < samples.size(); ++label) {
-    const std::string& name = recipe.prototype.class_names[label];
-    if (samples[label] == 0) notes.push_back(nobody_holds(name));
-    if (samples[label] > 0 && samples[label] < kFewSamples) {
-      notes.push_back(fmt::format("class '{}' has {} sample{} at all clients together: too few to trust",
-                                  name, samples[label], samples[label] == 1 ? "" : "s"));
-    }
+    held.push_back(samples[label] > 0);
+    if (samples[label] == 0 || samples[label] >= kFewSamples) continue;
+    notes.push_back(fmt::format("class '{}' has {} sample{} at all clients together: too few to trust",
+                                recipe.prototype.class_names[label], samples[label],
+                                samples[label] == 1 ? "" : "s"));
   }
+  for (std::string& note : notes_on_silence(recipe.prototype.class_names, held, members))
+    notes.push_back(std::move(note));
   if (2 * weak > banks) {
     notes.push_back(fmt::format(
         "do not trust this model: {} of {} class banks hardly tell their class apart on their own client's "
@@ -128,13 +135,10 @@ class OneShotServer : public ServerHalf {
  private:
   void fuse_uploads() {
     Fused fused = fuse_(recipe_, uploads_);
-    if (!silence_absent(&fused.members)) {
-      throw failure(
-          "found an empty model, whose clauses have no literals: expected more training (client.epochs) or "
-          "more samples per client");
-    }
+    expect_clauses(fused.members);
+    silence_absent(&fused.members);
     notes_ = std::move(fused.notes);
-    for (std::string& note : warnings(recipe_, uploads_)) notes_.push_back(std::move(note));
+    for (std::string& note : warnings(recipe_, uploads_, fused.members)) notes_.push_back(std::move(note));
     model_ = std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(fused.members));
     uploads_.clear();
   }
@@ -229,37 +233,96 @@ TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_
   return member;
 }
 
-std::string nobody_holds(const std::string& class_name) {
-  return fmt::format("no client holds class '{}': it is never predicted", class_name);
+std::vector<bool> classes_with_clauses(const std::vector<TsetlinMember>& members) {
+  std::vector<bool> found(members.front().bias.size());
+  for (const TsetlinMember& member : members) {
+    for (size_t row = 0; row < member.weights.size(); ++row) {
+      const uint64_t* clause = member.actions.row(row);
+      const bool has_literals =
+          std::any_of(clause, clause + member.actions.stride(), [](uint64_t w) { return w != 0; });
+      if (has_literals && member.weights[row] != 0) found[row / member.clauses] = true;
+    }
+  }
+  return found;
 }
+
+std::unique_ptr<TsetlinModel> model_after_round(std::vector<TsetlinMember> members,
+                                                const std::vector<bool>& held) {
+  if (!silence_absent(&members)) {
+    for (size_t label = 0; label < held.size(); ++label) members[0].bias[label] = held[label] ? 0 : -1;
+  }
+  return std::make_unique<TsetlinModel>(held.size(), std::move(members));
+}
+
+std::vector<std::string> notes_on_silence(const std::vector<std::string>& class_names,
+                                          const std::vector<bool>& held,
+                                          const std::vector<TsetlinMember>& members) {
+  if (!any_of(held)) return {};  // no round is over
+  const std::vector<bool> found = classes_with_clauses(members);
+  std::vector<std::string> notes;
+  if (!any_of(found)) notes.emplace_back("do not trust this model: it has no clauses yet");
+  for (size_t label = 0; label < held.size(); ++label) {
+    if (!held[label]) {
+      notes.push_back(fmt::format("no client holds class '{}': it is never predicted", class_names[label]));
+    } else if (!found[label] && any_of(found)) {
+      notes.push_back(fmt::format("clients hold class '{}', but it has no clauses: it is never predicted",
+                                  class_names[label]));
+    }
+  }
+  return notes;
+}
+
+void expect_clauses(const std::vector<TsetlinMember>& members) {
+  if (any_of(classes_with_clauses(members))) return;
+  throw failure(
+      "found an empty model, whose clauses have no literals: expected more training (client.epochs) or more "
+      "samples per client");
+}
+
+namespace {
+
+int64_t lowest_sum(const TsetlinMember& member, size_t label) {
+  int64_t sum = member.bias[label];
+  for (size_t row = label * member.clauses; row < (label + 1) * member.clauses; ++row)
+    sum += std::min(0, member.weights[row]);
+  return sum;
+}
+
+// A member without clauses, by which classes that are not `found` have one less than the others.
+TsetlinMember tie_breaker(const std::vector<TsetlinMember>& members, const std::vector<bool>& found) {
+  TsetlinMember member;
+  member.booleanizer = members.front().booleanizer;
+  member.shape = members.front().shape;
+  member.clauses = 1;
+  member.actions = BitMatrix(found.size(), member.shape.literals());
+  member.weights.resize(found.size());
+  for (const bool has_clauses : found) member.bias.push_back(has_clauses ? 0 : -1);
+  return member;
+}
+
+}  // namespace
 
 bool silence_absent(std::vector<TsetlinMember>* members) {
   const size_t classes = members->front().bias.size();
-  std::vector<bool> absent(classes, true);
-  for (const TsetlinMember& member : *members) {
-    for (size_t row = 0; row < member.weights.size(); ++row) {
-      const uint64_t* clause = member.actions.row(row);
-      const bool fires =
-          std::any_of(clause, clause + member.actions.stride(), [](uint64_t w) { return w != 0; });
-      if (fires && member.weights[row] != 0) absent[row / member.clauses] = false;
-    }
-  }
-  if (std::find(absent.begin(), absent.end(), false) == absent.end()) return false;
+  const std::vector<bool> found = classes_with_clauses(*members);
+  if (!any_of(found)) return false;
+  std::vector<bool> ties = found;  // as low as the others in every member: clamped sums end there
   for (TsetlinMember& member : *members) {
     int64_t lowest = 0;
     for (size_t label = 0; label < classes; ++label) {
-      if (absent[label]) continue;
-      int64_t sum = member.bias[label];
-      for (size_t row = label * member.clauses; row < (label + 1) * member.clauses; ++row)
-        sum += std::min(0, member.weights[row]);
+      if (!found[label]) continue;
+      const int64_t sum = lowest_sum(member, label);
       lowest = std::min(lowest, sum);
+      if (member.clamp == 0 || sum > -member.clamp) ties[label] = false;
     }
     // Scores are floats of 24 bits: lower by more than their rounding.
     const int64_t below = std::max<int64_t>(lowest - 1 - std::abs(lowest) / 1024, INT32_MIN / 2);
     for (size_t label = 0; label < classes; ++label) {
-      if (absent[label] && member.bias[label] > below) member.bias[label] = static_cast<int32_t>(below);
+      if (!found[label] && member.bias[label] > below) member.bias[label] = static_cast<int32_t>(below);
     }
   }
+  if (any_of(ties) && found != std::vector<bool>(classes, true))
+    members->push_back(tie_breaker(*members, found));
   return true;
 }
 

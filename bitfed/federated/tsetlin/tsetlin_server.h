@@ -34,12 +34,26 @@ void normalise_sums(Normalise how, int32_t threshold, std::span<const ClassBank>
 TsetlinMember empty_member(const TsetlinRecipe& recipe, size_t specialist, size_t clauses);
 
 // A class without clauses in any member, such as one that no client holds, must never be predicted: its bias
-// is set below what the sums of the others can reach. Returns false, and changes nothing, where no class has
+// is set below what the sums of the others can reach; where these are clamped and can tie with it in every
+// member, a member is added that breaks the tie. Returns false, and changes nothing, where no class has
 // a clause that can fire: such a model is empty.
 bool silence_absent(std::vector<TsetlinMember>* members);
 
-// A note for the user.
-std::string nobody_holds(const std::string& class_name);
+// The classes that have a clause with literals, and a weight, in some member.
+std::vector<bool> classes_with_clauses(const std::vector<TsetlinMember>& members);
+
+// The model after a round of a method that goes on from it, with such classes silenced. An empty one, as it
+// may be after a short first round, predicts the first of the classes that clients `held`.
+std::unique_ptr<TsetlinModel> model_after_round(std::vector<TsetlinMember> members,
+                                                const std::vector<bool>& held);
+
+// Notes for the user: which classes are never predicted, and why.
+std::vector<std::string> notes_on_silence(const std::vector<std::string>& class_names,
+                                          const std::vector<bool>& held,
+                                          const std::vector<TsetlinMember>& members);
+
+// A failure with a line that says why, where no class has a clause: such a model is no result.
+void expect_clauses(const std::vector<TsetlinMember>& members);
 
 // Copies a bank into the rows of one class; weights get the sign of their polarity.
 void place_bank(const ClassBank& bank, size_t label, TsetlinMember* member);

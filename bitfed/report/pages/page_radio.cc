@@ -32,8 +32,8 @@ std::string radio_card(const RunFolder& run) {
   const RunSummary& s = run.summary;
   if (s.airtime.empty() || !s.upload_bytes_per_client || !s.download_bytes_per_client) return "";
   if (*s.upload_bytes_per_client >= kLargestUpload) return "";
-  std::string rows = radio_rows(s, "One round", 1);
-  if (const uint64_t rounds = s.rounds.value_or(1); rounds > 1)
+  std::string rows = radio_rows(s, s.exchanges ? "All exchanges" : "One round", 1);
+  if (const uint64_t rounds = s.rounds.value_or(1); rounds > 1 && !s.exchanges)
     rows += radio_rows(s, fmt::format("All {} rounds", rounds), static_cast<double>(rounds));
   return card("Over a slow radio",
               "<p>A client that takes part in every round; the bits alone, without headers and pauses</p>"

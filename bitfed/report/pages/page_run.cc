@@ -49,9 +49,12 @@ std::string card(std::string_view heading, std::string_view body, bool is_wide) 
 
 std::string costs_card(const RunFolder& run) {
   const RunSummary& s = run.summary;
-  std::string rows = cost_row("Upload per client and round", s.upload_bytes_per_client, bytes_html);
+  const std::string of = s.exchanges ? "" : " and round";
+  std::string rows = cost_row("Upload per client" + of, s.upload_bytes_per_client, bytes_html);
+  rows +=
+      cost_row("Upload per client before the first round", s.preparation_upload_bytes_per_client, bytes_html);
   rows += cost_row("Upload for all classes, not coded", s.upload_bytes_raw, bytes_html);
-  rows += cost_row("Download per client and round", s.download_bytes_per_client, bytes_html);
+  rows += cost_row("Download per client" + of, s.download_bytes_per_client, bytes_html);
   rows += cost_row("Upload, all clients and rounds", s.total_upload_bytes, bytes_html);
   rows += cost_row("Model as deployed", s.model_bytes, bytes_html);
   rows += cost_row("Bit operations per prediction", s.binary_ops, count_html);
