@@ -34,6 +34,8 @@ python3 "$source_dir/tests/e2e/tiny_data.py" "$work"
 export BITFED_DATA=$work/data
 sed -i 's/fedtm-bank/fedtmos/' one-shot.toml
 "$program" run one-shot.toml --quiet --out expected >/dev/null
+# flwr leaves a server in the background.
+trap 'pkill -f "$work/venv/bin/flower-" || true' EXIT
 export FLWR_HOME=$work/flwr FLWR_TELEMETRY_ENABLED=0 RAY_worker_niceness=0
 export FLWR_DISABLE_RUNTIME_DEPENDENCY_INSTALLATION=1 PATH=$work/venv/bin:$PATH
 flwr run app --stream --federation-config num-supernodes=4 \
