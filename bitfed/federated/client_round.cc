@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "bitfed/base/pool_or_caller.h"
+#include "bitfed/base/stopwatch.h"
 
 namespace bitfed {
 namespace {
@@ -53,6 +54,7 @@ ClientOutcome run_client(const RoundWork& round, const ClientWork& client) {
 
 std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const ClientWork> clients) {
   const double start = thread_seconds();
+  const Stopwatch clock;
   std::vector<ClientOutcome> outcomes(clients.size());
   std::vector<ClientContext> contexts;
   std::vector<CohortClient> cohort;
@@ -76,7 +78,8 @@ std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const Cl
     const State upload = std::move(uploads[i].upload);  // gone when its bytes are there
     if (!uploads[i].error) outcome_of[i]->result.upload = encode(upload);
   });
-  share_seconds(thread_seconds() - start, outcomes);
+  // While a device trains, this thread waits.
+  share_seconds(round.half.cohort() > 1 ? clock.seconds() : thread_seconds() - start, outcomes);
   return outcomes;
 }
 

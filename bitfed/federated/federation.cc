@@ -28,6 +28,7 @@ struct CheckpointNote {
   // The rounds of the clients' saves that go with the checkpoint; the first builds did not note them.
   std::vector<uint32_t> client_states;
   std::optional<uint64_t> private_rounds = {};
+  std::optional<std::vector<std::string>> devices = {};  // empty: the CPU alone
 
   static void fields(auto& self, auto& field) {
     field("round", self.round);
@@ -36,6 +37,7 @@ struct CheckpointNote {
     field("model_round", self.model_round);
     field("client_states", self.client_states);
     field.if_set("private_rounds", self.private_rounds);
+    field.if_set("devices", self.devices);
   }
 };
 
@@ -87,6 +89,9 @@ Federation::Federation(const FederationOptions& options, ServerHalf& server, Tra
 
 void Federation::run() {
   const uint32_t done = restore();
+  if (done < options_.rounds &&
+      std::find(devices_.begin(), devices_.end(), options_.device) == devices_.end())
+    devices_.push_back(options_.device);
   // Round 0 is the preparation: clients answer what the server must know before training.
   for (uint32_t round = server_.needs_preparation() ? 0 : done + 1; round <= options_.rounds; ++round) {
     if (round > 0 && private_rounds_ >= max_private_rounds_) {
@@ -381,6 +386,7 @@ void Federation::save(uint32_t round, Ending* ending) {
       .client_states = ending->client_states ? *ending->client_states : transport_.save(round)};
   if (selected_.round > 0) note.selected.evaluation = selected_.evaluation;
   if (options_.privacy) note.private_rounds = ending->private_rounds.value_or(private_rounds_);
+  if (devices_ != std::vector<std::string>{""}) note.devices = devices_;
   State state = ending->server ? *std::move(ending->server) : server_.save();
   if (!selected_.server.empty()) state.add(kSelected, {selected_.server.size()}, selected_.server);
   state.metadata["checkpoint"] = write_fields(note).dump();
@@ -402,6 +408,7 @@ uint32_t Federation::restore() {
   const CheckpointNote note = note_of(state);
   totals_ = note.totals;
   private_rounds_ = note.private_rounds.value_or(0);
+  devices_ = note.devices.value_or(std::vector<std::string>{""});
   server_.restore(state);
   transport_.restore(note.round, note.client_states);
   if (note.round == 0) return 0;

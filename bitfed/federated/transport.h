@@ -21,7 +21,7 @@ struct ClientResult {
   Bytes upload;
   uint64_t samples = 0;               // that it holds
   uint64_t trained_samples = 0;       // that it trained on, repetitions counted
-  double train_seconds = 0;           // of CPU time
+  double train_seconds = 0;           // of CPU time; on a device that trains cohorts, its share of the time
   bool reused = false;                // taken from another run
   bool keeps_state = false;           // the client kept something that goes with this upload
   uint64_t upload_bytes = 0;          // of an upload that was added up elsewhere, see Transport::take_part
