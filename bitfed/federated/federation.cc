@@ -161,6 +161,7 @@ void Federation::run_round(uint32_t round) {
   events_(RoundStarted{.round = round, .clients = clients, .download_bytes = broadcast.size()});
   const FederationTotals before = totals_;
   answered_.clear();
+  arrived_.clear();
   const bool masked = server_.masked_sum() != nullptr;
   if (masked) transport_.begin_sum(round, store_.attempts(round), clients, sha256_hex(broadcast));
 
@@ -169,8 +170,8 @@ void Federation::run_round(uint32_t round) {
   const bool reuses = !options_.reuse.empty() && (round <= 1 || UploadStore(options_.reuse).has_round(round));
   std::vector<uint32_t> missing;
   for (const uint32_t client : clients) {
-    if (const auto kept = stored ? store_.find(round, client, depends_on()) : std::nullopt) {
-      receive(round, *kept, depends_on, Origin::kCheckpoint);
+    if (auto kept = stored ? store_.find(round, client, depends_on()) : std::nullopt) {
+      receive(round, *std::move(kept), depends_on, Origin::kCheckpoint);
     } else if (reuses) {
       auto other = UploadStore(options_.reuse).find(round, client, depends_on());
       if (!other) {
@@ -178,13 +179,13 @@ void Federation::run_round(uint32_t round) {
                           round);
       }
       other->reused = true;
-      receive(round, *other, depends_on, Origin::kReused);
+      receive(round, *std::move(other), depends_on, Origin::kReused);
     } else {
       missing.push_back(client);
     }
   }
-  transport_.run_round(round, broadcast, missing, [&](const ClientResult& result) {
-    receive(round, result, depends_on, Origin::kTrained);
+  transport_.run_round(round, broadcast, missing, [&](ClientResult result) {
+    receive(round, std::move(result), depends_on, Origin::kTrained);
   });
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
   if (const auto part = transport_.take_part()) server_.accept_part(*part);
@@ -347,28 +348,45 @@ Scores Federation::evaluate(uint32_t round, Ending* ending) {
   return scores;
 }
 
-void Federation::receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin) {
-  const bool added_up = result.upload.empty();  // elsewhere
-  if (!added_up)
-    server_.accept(result.client, result.decoded ? *result.decoded : decode_upload(round, result));
-  const uint64_t upload_bytes = added_up ? result.upload_bytes : result.upload.size();
-  // The uploads of a one-shot method are all its work, and other methods can be tried on them. Where a client
-  // kept something that belongs to its upload, the upload alone is of no use.
-  const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
-  if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state && !added_up)
-    store_.put(round, result, depends_on());
-  answered_.push_back(result.client);
-  ++totals_.uploads;
-  totals_.reused_uploads += result.reused ? 1 : 0;
-  totals_.upload_bytes += upload_bytes;
-  totals_.train_samples += result.trained_samples;
-  totals_.train_seconds += result.train_seconds;
-  events_(ClientFinished{.round = round,
-                         .client = result.client,
-                         .samples = result.samples,
-                         .upload_bytes = upload_bytes,
-                         .seconds = result.train_seconds,
-                         .origin = origin});
+void Federation::receive(uint32_t round, ClientResult result, const Text& depends_on, Origin origin) {
+  arrived_.push_back(std::move(result));
+  if (!arrived_.back().more_follow) accept(round, std::exchange(arrived_, {}), depends_on, origin);
+}
+
+// Results that are there together.
+void Federation::accept(uint32_t round, std::vector<ClientResult> results, const Text& depends_on,
+                        Origin origin) {
+  std::vector<ArrivedUpload> uploads;
+  for (ClientResult& result : results) {
+    if (result.added_up) continue;
+    if (!result.state) result.state = decode(result.upload, upload_name(round, result.client));
+    uploads.push_back({result.client, *result.state});
+  }
+  server_.accept_all(uploads);
+  for (ClientResult& result : results) {
+    // The uploads of a one-shot method are all its work, and other methods can be tried on them. Where a
+    // client kept something that belongs to its upload, the upload alone is of no use.
+    const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
+    if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state && !result.added_up) {
+      if (result.upload.empty()) result.upload = encode(*result.state);
+      store_.put(round, result, depends_on());
+    }
+    const uint64_t upload_bytes = result.added_up         ? result.upload_bytes
+                                  : result.upload.empty() ? encoded_size(*result.state)
+                                                          : result.upload.size();
+    answered_.push_back(result.client);
+    ++totals_.uploads;
+    totals_.reused_uploads += result.reused ? 1 : 0;
+    totals_.upload_bytes += upload_bytes;
+    totals_.train_samples += result.trained_samples;
+    totals_.train_seconds += result.train_seconds;
+    events_(ClientFinished{.round = round,
+                           .client = result.client,
+                           .samples = result.samples,
+                           .upload_bytes = upload_bytes,
+                           .seconds = result.train_seconds,
+                           .origin = origin});
+  }
 }
 
 // Before the next checkpoint, and before the run ends.

@@ -114,7 +114,8 @@ class Federation {
   std::vector<uint32_t> choose(uint32_t round);
   std::vector<uint32_t> draw_each(uint32_t round, const std::vector<uint32_t>& present) const;
   using Text = std::function<const std::string&()>;  // made when it is asked for
-  void receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin);
+  void receive(uint32_t round, ClientResult result, const Text& depends_on, Origin origin);
+  void accept(uint32_t round, std::vector<ClientResult> results, const Text& depends_on, Origin origin);
   // The end of a round: what comes after its new model. What is empty is taken as it is at present.
   struct Ending {
     RoundFinished event;
@@ -147,7 +148,8 @@ class Federation {
     Evaluation evaluation;
     Bytes server;  // its state after the round; empty where the last round's model is taken
   } selected_;
-  std::vector<uint32_t> answered_;  // the clients of this round, in the order of arrival
+  std::vector<uint32_t> answered_;     // the clients of this round, in the order of arrival
+  std::vector<ClientResult> arrived_;  // that wait for the others of their batch
   std::unique_ptr<Model> model_;
   Stopwatch since_save_;
   std::future<void> saving_;         // of the last checkpoint
