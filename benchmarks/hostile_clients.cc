@@ -171,7 +171,7 @@ class HostileTransport : public Transport {
         receive(std::move(result));
         return;
       }
-      result.upload = encode(attacked(attack_, round, decode(result.upload, "upload"), sent));
+      result.state = attacked(attack_, round, *result.state, sent);
       try {
         receive(std::move(result));
       } catch (const Error& error) {

@@ -8,8 +8,6 @@
 #ifdef BITFED_CUDA
 #include <malloc.h>
 
-#include <climits>
-
 #include "bitfed/cuda/cuda_trainer.h"
 #endif
 
@@ -24,14 +22,14 @@ constexpr size_t kCohort = 64;  // clients that train in one step
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_MMAP_MAX, 0);
-  mallopt(M_TRIM_THRESHOLD, INT_MAX);
-  mallopt(M_ARENA_MAX, 1);  // a thread's own arena would be given back all the same
+  mallopt(M_TRIM_THRESHOLD, -1);  // never
+  mallopt(M_ARENA_MAX, 1);        // a thread's own arena would be given back all the same
 #endif
 }
 
 Trainers open_gpu(int index) {
-  keep_freed_memory();
   const cuda::DeviceInfo info = cuda::open_device(index);
+  keep_freed_memory();
   Trainers trainers = cuda::make_trainers(kCohort, index);
   trainers.device = fmt::format("{}, {:.0f} GiB, driver for {}", info.name,
                                 static_cast<double>(info.memory) / (1 << 30), info.driver);
@@ -75,7 +73,13 @@ void add_device_option(Command* command, std::string* device) {
 
 std::shared_ptr<const Trainers> open_device(const std::string& name, unsigned turn) {
   if (name == "cpu" || (name == "auto" && gpu_count() == 0)) return nullptr;
-  return std::make_shared<const Trainers>(open_gpu(index_of(name, turn)));
+  try {
+    return std::make_shared<const Trainers>(open_gpu(index_of(name, turn)));
+  } catch (const Error& unfit) {
+    if (name != "auto" || unfit.kind() != Error::Kind::kInput) throw;
+    fmt::print(stderr, "bitfed: {}; training on the CPU\n", unfit.what());
+    return nullptr;
+  }
 }
 
 std::shared_ptr<const Trainers> RankDevice::open() {

@@ -13,6 +13,7 @@
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
+#include "bitfed/base/hash/digest.h"
 #include "bitfed/base/thread_pool.h"
 #include "bitfed/data/catalog/catalog.h"
 #include "bitfed/mpi/launcher.h"
@@ -41,6 +42,7 @@ struct ReproduceArguments {
   std::string table;
   std::vector<std::string> rows;
   std::vector<int64_t> seeds;
+  std::vector<std::string> overrides;
   std::string out = "runs/reproduce";
   std::string data_dir;
   std::string recipes;
@@ -91,9 +93,13 @@ class Reproduction {
     const fs::path out = arguments.quick ? fs::path(arguments.out) / "quick" : fs::path(arguments.out);
     options_.cells = out / "cells";
     options_.quick = arguments.quick;
+    options_.set = arguments.overrides;
     folder_ = out / table_.name;
     std::string name = folder_.filename().string();
     std::replace(name.begin(), name.end(), ':', '-');
+    // Beside the table with its own settings.
+    if (!options_.set.empty())
+      name += "-" + sha256_hex(fmt::format("{}", fmt::join(options_.set, "\n"))).substr(0, 8);
     folder_.replace_filename(name);
     cells_ = plan_cells(table_, options_);
     find_pending();
@@ -426,6 +432,13 @@ void add_reproduce(Command& app) {
       ->add_flag("--quick", arguments->quick,
                  "A trial: one seed and few epochs, in a folder of its own and marked in every output")
       ->excludes(seeds);
+  command
+      ->add_option(
+          "--set", arguments->overrides,
+          "Override one value of every row: --set client.precision=tf32 (repeatable). The table says so,\n"
+          "and lies in a folder of its own")
+      ->type_name("KEY=VALUE")
+      ->one_at_a_time();
   command->add_option("--out", arguments->out, "The folder for everything (default: runs/reproduce)")
       ->type_name("DIR");
   command->add_option("--data-dir", arguments->data_dir, "Where to look for data first")->type_name("DIR");

@@ -36,6 +36,10 @@ ReproducedTable empty_table(const PaperTable& table, const ReproductionOptions& 
   result.source = table.source;
   result.row_header = table.row_header;
   result.notes = table.notes;
+  if (!options.set.empty()) {
+    result.notes.push_back(fmt::format("All rows were run with --set {}, which the table does not say.",
+                                       fmt::join(options.set, " --set ")));
+  }
   result.seeds = seeds_of(table, options).size();
   if (options.quick) {
     result.quick = fmt::format("seed {} alone, {}", table.seeds.front(), fmt::join(table.quick, ", "));

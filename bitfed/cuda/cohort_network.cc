@@ -50,6 +50,7 @@ CohortNetwork::CohortNetwork(const TrainedNetwork& network, size_t clients, size
   }
   parameters_ = Array<float>(clients * floats_);
   gradients_ = Array<float>(clients * floats_);
+  velocity_ = Array<float>(clients * floats_);
   descents_ = Array<ClientDescent>(clients);
   surrogates_ = Array<Surrogate>(clients);
   images_ = Array<uint32_t>(clients);
@@ -227,9 +228,6 @@ void CohortNetwork::descend(std::span<const ClientDescent> descents) {
   Staging& staging = *staging_[turn_];
   staging.done.wait();
   std::copy(descents.begin(), descents.end(), staging.descents.data());
-  const bool moves = std::any_of(descents.begin(), descents.end(),
-                                 [](const ClientDescent& d) { return d.momentum != 0 || d.decay != 0; });
-  if (moves && velocity_.size() == 0) velocity_ = Array<float>(parameters_.size());
   stream_.copy_to_device(descents_.data(), staging.descents.data(), descents_.bytes());
   cuda::descend(cohort_.clients, floats_, flags_.data(), descents_.data(), parameters_.data(),
                 gradients_.data(), velocity_.data(), stream_);
@@ -258,7 +256,7 @@ void CohortNetwork::fuse(uint64_t mask) {
 }
 
 void CohortNetwork::clear_velocity(size_t client) {
-  if (velocity_.size() > 0) stream_.clear(velocity_.data() + client * floats_, floats_ * sizeof(float));
+  stream_.clear(velocity_.data() + client * floats_, floats_ * sizeof(float));
 }
 
 void CohortNetwork::clear_diverged(size_t client) {

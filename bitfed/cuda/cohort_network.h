@@ -18,7 +18,7 @@ namespace bitfed::cuda {
 // for all of them. Knows nothing of rounds.
 class CohortNetwork {
  public:
-  // At most 64 clients. Throws OutOfMemory.
+  // At most 64 clients. Throws OutOfMemory; nothing is allocated later.
   CohortNetwork(const TrainedNetwork& network, size_t clients, size_t batch);
 
   const TrainedNetwork& network() const { return network_; }

@@ -15,26 +15,61 @@ namespace {
 // stay until their memory is needed. Several runs may share a pool.
 class NetworkPool {
  public:
+  // Throws OutOfMemory, at once where such a cohort did not fit before: rounds with smaller cohorts neither
+  // try it again nor lose their kept networks to the attempt.
   std::unique_ptr<CohortNetwork> take(const TrainedNetwork& network, size_t clients, size_t batch) {
     if (auto kept = find(network, clients, batch)) {
       kept->stream().synchronise();  // a trainer that failed may have left work
       return kept;
     }
+    refuse_known(network, clients, batch);
     try {
-      return std::make_unique<CohortNetwork>(network, clients, batch);
+      return make(network, clients, batch);
     } catch (const OutOfMemory&) {
-      if (!clear()) throw;
+      clear();
     }
-    return std::make_unique<CohortNetwork>(network, clients, batch);
+    try {
+      return make(network, clients, batch);
+    } catch (const OutOfMemory& out) {
+      const std::lock_guard lock(mutex_);
+      too_large_.push_back({network, clients, batch, in_use_, out});
+      throw;
+    }
   }
   void give_back(std::unique_ptr<CohortNetwork> network) {
     const std::lock_guard lock(mutex_);
+    --in_use_;
     kept_.push_back(std::move(network));
     if (kept_.size() > kMost) kept_.erase(kept_.begin());
   }
 
  private:
   static constexpr size_t kMost = 8;
+
+  // A cohort that did not fit while so many other networks were in use.
+  struct TooLarge {
+    TrainedNetwork network;
+    size_t clients;
+    size_t batch;
+    size_t in_use;
+    OutOfMemory out;
+  };
+
+  void refuse_known(const TrainedNetwork& network, size_t clients, size_t batch) {
+    const std::lock_guard lock(mutex_);
+    for (const TooLarge& known : too_large_) {
+      if (clients >= known.clients && batch >= known.batch && in_use_ >= known.in_use &&
+          network == known.network)
+        throw known.out;
+    }
+  }
+
+  std::unique_ptr<CohortNetwork> make(const TrainedNetwork& network, size_t clients, size_t batch) {
+    auto made = std::make_unique<CohortNetwork>(network, clients, batch);
+    const std::lock_guard lock(mutex_);
+    ++in_use_;
+    return made;
+  }
 
   std::unique_ptr<CohortNetwork> find(const TrainedNetwork& network, size_t clients, size_t batch) {
     const std::lock_guard lock(mutex_);
@@ -43,19 +78,20 @@ class NetworkPool {
       std::swap(kept, kept_.back());
       auto found = std::move(kept_.back());
       kept_.pop_back();
+      ++in_use_;
       return found;
     }
     return nullptr;
   }
-  bool clear() {
+  void clear() {
     const std::lock_guard lock(mutex_);
-    const bool any = !kept_.empty();
     kept_.clear();
-    return any;
   }
 
   std::mutex mutex_;
   std::vector<std::unique_ptr<CohortNetwork>> kept_;
+  std::vector<TooLarge> too_large_;
+  size_t in_use_ = 0;  // networks that trainers have
 };
 
 // What the functions of Trainer ask of single clients is collected, and done for all of them when a result is

@@ -20,7 +20,7 @@ void check(cudaError_t status, const char* what) {
 void* allocated(cudaError_t status, void* memory, size_t bytes) {
   if (status == cudaErrorMemoryAllocation) {
     cudaGetLastError();
-    throw OutOfMemory{bytes};
+    throw OutOfMemory(bytes);
   }
   check(status, "allocation");
   return memory;

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,7 +45,9 @@ void* allocate_pinned(size_t bytes);  // memory of the host that copies need not
 void release_pinned(void* memory) noexcept;
 
 // Asked for more memory than the device has left.
-struct OutOfMemory {
+struct OutOfMemory : std::bad_alloc {
+  explicit OutOfMemory(size_t asked) : bytes(asked) {}
+  const char* what() const noexcept override { return "the GPU's memory is full"; }
   size_t bytes;
 };
 

@@ -3,9 +3,12 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <vector>
 
+#include "bitfed/base/error.h"
 #include "bitfed/cuda/device.h"
 
 thread_local dim3 threadIdx, blockIdx, blockDim, gridDim;
@@ -138,17 +141,49 @@ namespace bitfed::cuda {
 
 void check_launch(const char* /*what*/) {}
 
+namespace {
+
+EmulatedDevice emulated;
+struct {
+  std::mutex mutex;
+  std::map<void*, size_t> sizes;
+  size_t bytes = 0;
+  size_t allocations = 0;
+} memory_in_use;
+
+}  // namespace
+
+void emulate_device(const EmulatedDevice& device) {
+  emulated = device;
+}
+size_t emulated_bytes() {
+  const std::lock_guard lock(memory_in_use.mutex);
+  return memory_in_use.bytes;
+}
+size_t emulated_allocations() {
+  const std::lock_guard lock(memory_in_use.mutex);
+  return memory_in_use.allocations;
+}
+
 void* allocate(size_t bytes) {
-  return std::calloc(bytes + 64, 1);
+  const std::lock_guard lock(memory_in_use.mutex);
+  if (bytes > emulated.memory || memory_in_use.bytes > emulated.memory - bytes) throw OutOfMemory(bytes);
+  void* memory = std::calloc(bytes + 64, 1);
+  memory_in_use.sizes[memory] = bytes;
+  memory_in_use.bytes += bytes;
+  ++memory_in_use.allocations;
+  return memory;
 }
 void release(void* memory) noexcept {
+  const std::lock_guard lock(memory_in_use.mutex);
+  memory_in_use.bytes -= memory_in_use.sizes.extract(memory).mapped();
   std::free(memory);
 }
 void* allocate_pinned(size_t bytes) {
-  return allocate(bytes);
+  return std::calloc(bytes + 64, 1);
 }
 void release_pinned(void* memory) noexcept {
-  release(memory);
+  std::free(memory);
 }
 
 Stream::Stream(Kind /*kind*/) {}
@@ -183,6 +218,7 @@ void Graph::run(Stream* /*stream*/, const std::function<void()>& work) {
 }
 
 DeviceInfo open_device(int /*index*/) {
+  if (emulated.refusal != nullptr) throw input_error("{}", emulated.refusal);
   return {"emulated on the CPU", "none", size_t{1} << 30, size_t{1} << 30};
 }
 void use_device(int /*index*/) {}

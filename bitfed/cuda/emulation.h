@@ -45,6 +45,15 @@ unsigned __shfl_xor_sync(unsigned mask, unsigned value, unsigned lanes);
 
 namespace bitfed::cuda {
 
+// The device that tests ask for.
+struct EmulatedDevice {
+  size_t memory = SIZE_MAX;       // bytes that fit before OutOfMemory; pinned memory is not counted
+  const char* refusal = nullptr;  // why open_device() refuses it; null: it does not
+};
+void emulate_device(const EmulatedDevice& device);
+size_t emulated_bytes();        // that are allocated
+size_t emulated_allocations();  // since the program began
+
 void* emulated_shared();
 void emulate(const dim3& grid, unsigned threads, size_t shared, const std::function<void()>& kernel);
 

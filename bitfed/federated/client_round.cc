@@ -3,7 +3,7 @@
 #include <cassert>
 #include <ctime>
 
-#include "bitfed/base/pool_or_caller.h"
+#include "bitfed/base/stopwatch.h"
 
 namespace bitfed {
 namespace {
@@ -48,11 +48,14 @@ bool drops_out(double dropout, uint64_t seed, uint32_t round, uint32_t client) {
 ClientOutcome run_client(const RoundWork& round, const ClientWork& client) {
   ClientOutcome outcome = std::move(run_cohort(round, {&client, 1}).front());
   if (outcome.error) std::rethrow_exception(outcome.error);
+  outcome.result.upload = encode(*outcome.result.state);
+  outcome.result.state.reset();
   return outcome;
 }
 
 std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const ClientWork> clients) {
   const double start = thread_seconds();
+  const Stopwatch clock;
   std::vector<ClientOutcome> outcomes(clients.size());
   std::vector<ClientContext> contexts;
   std::vector<CohortClient> cohort;
@@ -71,12 +74,15 @@ std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const Cl
   }
   std::vector<CohortUpload> uploads = round.half.train_cohort(round.broadcast, cohort, round.pool);
   assert(uploads.size() == cohort.size());
-  for_each(round.pool, uploads.size(), [&](size_t i) {
+  for (size_t i = 0; i < uploads.size(); ++i) {
+    ClientResult& result = outcome_of[i]->result;
     outcome_of[i]->error = uploads[i].error;
-    const State upload = std::move(uploads[i].upload);  // gone when its bytes are there
-    if (!uploads[i].error) outcome_of[i]->result.upload = encode(upload);
-  });
-  share_seconds(thread_seconds() - start, outcomes);
+    if (uploads[i].error) continue;
+    uploads[i].upload.set_source(upload_name(round.round, result.client));
+    result.state = std::move(uploads[i].upload);
+  }
+  // While a device trains, this thread waits.
+  share_seconds(round.half.cohort() > 1 ? clock.seconds() : thread_seconds() - start, outcomes);
   return outcomes;
 }
 

@@ -36,11 +36,11 @@ struct ClientOutcome {
   std::exception_ptr error;  // why there is no result; null: there is one
 };
 
-// One client. Its error is thrown.
+// One client, its upload encoded. Its error is thrown.
 ClientOutcome run_client(const RoundWork& round, const ClientWork& client);
 
-// Several clients in one step of the half, see ClientHalf::train_cohort. One outcome per client, in order; a
-// client that fails does not affect the others.
+// Several clients in one step of the half, see ClientHalf::train_cohort. One outcome per client, in order,
+// with its upload as a State; a client that fails does not affect the others.
 std::vector<ClientOutcome> run_cohort(const RoundWork& round, std::span<const ClientWork> clients);
 
 // Whether a simulated client drops out of the round, with this probability: a function of seed, round and

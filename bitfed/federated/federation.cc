@@ -28,6 +28,7 @@ struct CheckpointNote {
   // The rounds of the clients' saves that go with the checkpoint; the first builds did not note them.
   std::vector<uint32_t> client_states;
   std::optional<uint64_t> private_rounds = {};
+  std::optional<std::vector<std::string>> devices = {};  // empty: the CPU alone
 
   static void fields(auto& self, auto& field) {
     field("round", self.round);
@@ -36,6 +37,7 @@ struct CheckpointNote {
     field("model_round", self.model_round);
     field("client_states", self.client_states);
     field.if_set("private_rounds", self.private_rounds);
+    field.if_set("devices", self.devices);
   }
 };
 
@@ -87,6 +89,9 @@ Federation::Federation(const FederationOptions& options, ServerHalf& server, Tra
 
 void Federation::run() {
   const uint32_t done = restore();
+  if (done < options_.rounds &&
+      std::find(devices_.begin(), devices_.end(), options_.device) == devices_.end())
+    devices_.push_back(options_.device);
   // Round 0 is the preparation: clients answer what the server must know before training.
   for (uint32_t round = server_.needs_preparation() ? 0 : done + 1; round <= options_.rounds; ++round) {
     if (round > 0 && private_rounds_ >= max_private_rounds_) {
@@ -157,6 +162,7 @@ void Federation::run_round(uint32_t round) {
   events_(RoundStarted{.round = round, .clients = clients, .download_bytes = broadcast.size()});
   const FederationTotals before = totals_;
   answered_.clear();
+  arrived_.clear();
   const bool masked = server_.masked_sum() != nullptr;
   if (masked) transport_.begin_sum(round, store_.attempts(round), clients, sha256_hex(broadcast));
 
@@ -165,8 +171,8 @@ void Federation::run_round(uint32_t round) {
   const bool reuses = !options_.reuse.empty() && (round <= 1 || UploadStore(options_.reuse).has_round(round));
   std::vector<uint32_t> missing;
   for (const uint32_t client : clients) {
-    if (const auto kept = stored ? store_.find(round, client, depends_on()) : std::nullopt) {
-      receive(round, *kept, depends_on, Origin::kCheckpoint);
+    if (auto kept = stored ? store_.find(round, client, depends_on()) : std::nullopt) {
+      receive(round, *std::move(kept), depends_on, Origin::kCheckpoint);
     } else if (reuses) {
       auto other = UploadStore(options_.reuse).find(round, client, depends_on());
       if (!other) {
@@ -174,13 +180,13 @@ void Federation::run_round(uint32_t round) {
                           round);
       }
       other->reused = true;
-      receive(round, *other, depends_on, Origin::kReused);
+      receive(round, *std::move(other), depends_on, Origin::kReused);
     } else {
       missing.push_back(client);
     }
   }
-  transport_.run_round(round, broadcast, missing, [&](const ClientResult& result) {
-    receive(round, result, depends_on, Origin::kTrained);
+  transport_.run_round(round, broadcast, missing, [&](ClientResult result) {
+    receive(round, std::move(result), depends_on, Origin::kTrained);
   });
   if (options_.stop && options_.stop()) throw Error(Error::Kind::kStopped, "stopped");
   if (const auto part = transport_.take_part()) server_.accept_part(*part);
@@ -343,28 +349,45 @@ Scores Federation::evaluate(uint32_t round, Ending* ending) {
   return scores;
 }
 
-void Federation::receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin) {
-  const bool added_up = result.upload.empty();  // elsewhere
-  if (!added_up)
-    server_.accept(result.client, result.decoded ? *result.decoded : decode_upload(round, result));
-  const uint64_t upload_bytes = added_up ? result.upload_bytes : result.upload.size();
-  // The uploads of a one-shot method are all its work, and other methods can be tried on them. Where a client
-  // kept something that belongs to its upload, the upload alone is of no use.
-  const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
-  if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state && !added_up)
-    store_.put(round, result, depends_on());
-  answered_.push_back(result.client);
-  ++totals_.uploads;
-  totals_.reused_uploads += result.reused ? 1 : 0;
-  totals_.upload_bytes += upload_bytes;
-  totals_.train_samples += result.trained_samples;
-  totals_.train_seconds += result.train_seconds;
-  events_(ClientFinished{.round = round,
-                         .client = result.client,
-                         .samples = result.samples,
-                         .upload_bytes = upload_bytes,
-                         .seconds = result.train_seconds,
-                         .origin = origin});
+void Federation::receive(uint32_t round, ClientResult result, const Text& depends_on, Origin origin) {
+  arrived_.push_back(std::move(result));
+  if (!arrived_.back().more_follow) accept(round, std::exchange(arrived_, {}), depends_on, origin);
+}
+
+// Results that are there together.
+void Federation::accept(uint32_t round, std::vector<ClientResult> results, const Text& depends_on,
+                        Origin origin) {
+  std::vector<ArrivedUpload> uploads;
+  for (ClientResult& result : results) {
+    if (result.added_up) continue;
+    if (!result.state) result.state = decode(result.upload, upload_name(round, result.client));
+    uploads.push_back({result.client, *result.state});
+  }
+  server_.accept_all(uploads);
+  for (ClientResult& result : results) {
+    // The uploads of a one-shot method are all its work, and other methods can be tried on them. Where a
+    // client kept something that belongs to its upload, the upload alone is of no use.
+    const bool worth_keeping = options_.rounds == 1 || result.train_seconds >= options_.keep_seconds;
+    if (origin != Origin::kCheckpoint && worth_keeping && !result.keeps_state && !result.added_up) {
+      if (result.upload.empty()) result.upload = encode(*result.state);
+      store_.put(round, result, depends_on());
+    }
+    const uint64_t upload_bytes = result.added_up         ? result.upload_bytes
+                                  : result.upload.empty() ? encoded_size(*result.state)
+                                                          : result.upload.size();
+    answered_.push_back(result.client);
+    ++totals_.uploads;
+    totals_.reused_uploads += result.reused ? 1 : 0;
+    totals_.upload_bytes += upload_bytes;
+    totals_.train_samples += result.trained_samples;
+    totals_.train_seconds += result.train_seconds;
+    events_(ClientFinished{.round = round,
+                           .client = result.client,
+                           .samples = result.samples,
+                           .upload_bytes = upload_bytes,
+                           .seconds = result.train_seconds,
+                           .origin = origin});
+  }
 }
 
 // Before the next checkpoint, and before the run ends.
@@ -382,6 +405,7 @@ void Federation::save(uint32_t round, Ending* ending) {
       .client_states = ending->client_states ? *ending->client_states : transport_.save(round)};
   if (selected_.round > 0) note.selected.evaluation = selected_.evaluation;
   if (options_.privacy) note.private_rounds = ending->private_rounds.value_or(private_rounds_);
+  if (devices_ != std::vector<std::string>{""}) note.devices = devices_;
   State state = ending->server ? *std::move(ending->server) : server_.save();
   if (!selected_.server.empty()) state.add(kSelected, {selected_.server.size()}, selected_.server);
   state.metadata["checkpoint"] = write_fields(note).dump();
@@ -403,6 +427,7 @@ uint32_t Federation::restore() {
   const CheckpointNote note = note_of(state);
   totals_ = note.totals;
   private_rounds_ = note.private_rounds.value_or(0);
+  devices_ = note.devices.value_or(std::vector<std::string>{""});
   server_.restore(state);
   transport_.restore(note.round, note.client_states);
   if (note.round == 0) return 0;

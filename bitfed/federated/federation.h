@@ -47,6 +47,7 @@ struct FederationOptions {
   // A round is evaluated and saved while the next one trains, on a thread of its own: for devices that leave
   // the processors idle. `evaluate` and `events` must allow it.
   bool ends_beside = false;
+  std::string device = {};  // that networks are trained on; empty: the CPU
 };
 
 // Counted over the whole run, interruptions included.
@@ -55,7 +56,7 @@ struct FederationTotals {
   uint64_t upload_bytes = 0;
   uint64_t download_bytes = 0;
   uint64_t train_samples = 0;  // repetitions counted
-  double train_seconds = 0;    // CPU
+  double train_seconds = 0;    // see ClientResult
   double aggregation_seconds = 0;
   double evaluation_seconds = 0;
   uint64_t reused_uploads = 0;  // taken from another run
@@ -100,6 +101,8 @@ class Federation {
   uint32_t model_round() const { return selected_.round; }
   // With differential privacy: the rounds whose noised sums were released, interruptions included.
   uint64_t private_rounds() const { return private_rounds_; }
+  // What networks were trained on, interruptions included, in the order of use: "" is the CPU.
+  const std::vector<std::string>& devices() const { return devices_; }
 
  private:
   void run_round(uint32_t round);
@@ -111,7 +114,8 @@ class Federation {
   std::vector<uint32_t> choose(uint32_t round);
   std::vector<uint32_t> draw_each(uint32_t round, const std::vector<uint32_t>& present) const;
   using Text = std::function<const std::string&()>;  // made when it is asked for
-  void receive(uint32_t round, const ClientResult& result, const Text& depends_on, Origin origin);
+  void receive(uint32_t round, ClientResult result, const Text& depends_on, Origin origin);
+  void accept(uint32_t round, std::vector<ClientResult> results, const Text& depends_on, Origin origin);
   // The end of a round: what comes after its new model. What is empty is taken as it is at present.
   struct Ending {
     RoundFinished event;
@@ -138,12 +142,14 @@ class Federation {
   Evaluate evaluate_;
   EventSink events_;
   FederationTotals totals_;
+  std::vector<std::string> devices_;
   struct {
     uint32_t round = 0;
     Evaluation evaluation;
     Bytes server;  // its state after the round; empty where the last round's model is taken
   } selected_;
-  std::vector<uint32_t> answered_;  // the clients of this round, in the order of arrival
+  std::vector<uint32_t> answered_;     // the clients of this round, in the order of arrival
+  std::vector<ClientResult> arrived_;  // that wait for the others of their batch
   std::unique_ptr<Model> model_;
   Stopwatch since_save_;
   std::future<void> saving_;         // of the last checkpoint

@@ -73,6 +73,12 @@ class ClientHalf {
   virtual ClientUpdate update_of(const State& broadcast, const State& upload) const;
 };
 
+// An upload at the server.
+struct ArrivedUpload {
+  uint32_t client = 0;
+  const State& upload;
+};
+
 // The half that runs at the server. Uploads arrive one at a time and in any order; the result must not
 // depend on it. An upload that does not fit is an input_error and leaves the half unchanged.
 class ServerHalf {
@@ -87,6 +93,11 @@ class ServerHalf {
 
   virtual State broadcast(uint32_t round) const = 0;
   virtual void accept(uint32_t client, const State& upload) = 0;
+  // Uploads that are there together: the same as accept() for each, in any order. After an error the round
+  // cannot go on.
+  virtual void accept_all(std::span<const ArrivedUpload> uploads) {
+    for (const ArrivedUpload& arrived : uploads) accept(arrived.client, arrived.upload);
+  }
   virtual void finish_round(uint32_t round) = 0;
 
   // For a method whose server needs no more than the mean of its clients' updates: what the clients of the

@@ -29,6 +29,7 @@ FederationOptions options_of(const Experiment& experiment, const RunHooks& hooks
   options.checkpoint_seconds = hooks.checkpoint_seconds;
   options.keep_seconds = hooks.checkpoint_seconds;
   options.ends_beside = hooks.beside != nullptr;
+  options.device = experiment.device;
   return options;
 }
 

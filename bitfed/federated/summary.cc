@@ -1,6 +1,7 @@
 #include "bitfed/federated/summary.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 
 #include "bitfed/base/machine.h"
@@ -43,6 +44,15 @@ std::vector<std::string> notes_of(const Experiment& experiment, const ServerHalf
                                 reused_uploads));
   }
   return notes;
+}
+
+// "NVIDIA H200 …; CPU" of a run that was resumed on a CPU.
+std::optional<std::string> device_text(std::vector<std::string> devices) {
+  if (devices == std::vector<std::string>{""}) return std::nullopt;
+  for (std::string& device : devices) {
+    if (device.empty()) device = "CPU";
+  }
+  return fmt::format("{}", fmt::join(devices, "; "));
 }
 
 void add_scores(const Evaluation& evaluation, RunSummary* summary) {
@@ -116,7 +126,7 @@ RunSummary summarise(const Experiment& experiment, const ServerHalf& server, con
   summary.seed = experiment.seed;
   summary.threads = pool.size();
   summary.isa = kernels().name;
-  if (!experiment.device.empty()) summary.device = experiment.device;
+  summary.device = device_text(federation.devices());
   summary.machine = describe_machine();
   add_scores(federation.evaluation(), &summary);
   const std::unique_ptr<Model> binarised = model.binarised();

@@ -18,18 +18,20 @@ namespace bitfed {
 // What one client sent back for a round.
 struct ClientResult {
   uint32_t client = 0;
-  Bytes upload;
-  uint64_t samples = 0;               // that it holds
-  uint64_t trained_samples = 0;       // that it trained on, repetitions counted
-  double train_seconds = 0;           // of CPU time
-  bool reused = false;                // taken from another run
-  bool keeps_state = false;           // the client kept something that goes with this upload
-  uint64_t upload_bytes = 0;          // of an upload that was added up elsewhere, see Transport::take_part
-  std::optional<State> decoded = {};  // the upload, where that was done beside other clients'
+  Bytes upload;                     // encoded; empty where `state` or `added_up` stands for it
+  uint64_t samples = 0;             // that it holds
+  uint64_t trained_samples = 0;     // that it trained on, repetitions counted
+  double train_seconds = 0;         // of CPU time; on a device that trains cohorts, its share of the time
+  bool reused = false;              // taken from another run
+  bool keeps_state = false;         // the client kept something that goes with this upload
+  uint64_t upload_bytes = 0;        // of an upload that was added up
+  bool added_up = false;            // elsewhere, see Transport::take_part
+  std::optional<State> state = {};  // the upload of a client in this process, which nobody has encoded
+  bool more_follow = false;         // at once: the server may accept this one together with the next
 };
 
-inline State decode_upload(uint32_t round, const ClientResult& result) {
-  return decode(result.upload, fmt::format("round {}: upload of client {}", round, result.client));
+inline std::string upload_name(uint32_t round, uint32_t client) {
+  return fmt::format("round {}: upload of client {}", round, client);
 }
 
 class ClientHalf;

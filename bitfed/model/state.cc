@@ -173,6 +173,10 @@ Bytes encode(const State& state) {
   return bytes;
 }
 
+uint64_t encoded_size(const State& state) {
+  return encode_header(state, nullptr, 0).size() + state.tensor_bytes();
+}
+
 namespace {
 
 // Larger headers are refused. Real ones are far smaller, and a hostile one must not cost time.

@@ -82,6 +82,7 @@ class State {
   std::map<std::string, std::string> metadata;
 
   const std::string& source() const { return source_; }
+  void set_source(std::string_view source) { source_ = source; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
   bool empty() const { return tensors_.empty() && metadata.empty(); }
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -147,6 +148,7 @@ class State {
 
 // The codec. decode() takes untrusted bytes; `source` is named in its errors.
 Bytes encode(const State& state);
+uint64_t encoded_size(const State& state);  // encode(state).size(), without the copy
 State decode(std::span<const uint8_t> bytes, std::string_view source);
 
 State read_state(const std::filesystem::path& path);

@@ -98,6 +98,7 @@ void write_client(const TrainedClient& client, Writer* writer) {
   writer->u64(client.result.trained_samples);
   writer->f64(client.result.train_seconds);
   writer->u8(client.result.keeps_state ? 1 : 0);
+  writer->u8(client.result.added_up ? 1 : 0);
   writer->u64(client.result.upload_bytes);
   writer->bytes(client.result.upload);
   writer->bytes(client.kept);
@@ -113,6 +114,7 @@ TrainedClient parse_client(Reader* reader) {
   client.result.trained_samples = reader->u64();
   client.result.train_seconds = reader->f64();
   client.result.keeps_state = reader->flag();
+  client.result.added_up = reader->flag();
   client.result.upload_bytes = reader->u64();
   client.result.upload = reader->bytes();
   client.kept = reader->bytes();

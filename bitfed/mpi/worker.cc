@@ -38,9 +38,10 @@ class UploadSums {
   // Takes the upload; leaves its size.
   void add(const State& broadcast, ClientResult* result) {
     Half half = take_half(broadcast);
-    const Bytes upload = std::exchange(result->upload, {});
-    result->upload_bytes = upload.size();
-    half.server->accept(result->client, decode(upload, fmt::format("upload of client {}", result->client)));
+    result->upload_bytes = encoded_size(*result->state);
+    half.server->accept(result->client, *result->state);
+    result->state.reset();
+    result->added_up = true;
     const std::lock_guard lock(mutex_);
     idle_.push_back(std::move(half));
   }
@@ -316,7 +317,11 @@ class Worker {
       TrainedClient trained{std::move(outcome.result), std::move(outcome.kept), {}};
       if (trained.result.keeps_state)
         trained.judged = job_->personal.judge(trained.result.client, trained.kept, *job_->half);
-      if (trained.result.train_seconds < round_.sum_below) job_->sums.add(broadcast_, &trained.result);
+      if (trained.result.train_seconds < round_.sum_below) {
+        job_->sums.add(broadcast_, &trained.result);
+      } else {
+        trained.result.upload = encode(*std::exchange(trained.result.state, std::nullopt));
+      }
       const std::lock_guard lock(mutex_);
       outbox_.bytes += trained.result.upload.size() + trained.kept.size();
       outbox_.results.clients.push_back(std::move(trained));

@@ -47,7 +47,7 @@ struct RunSummary {
   std::optional<uint64_t> ranks;
   std::optional<std::vector<std::string>> hosts;
   std::string isa;
-  std::optional<std::string> device;  // that networks were trained on; empty: the CPU
+  std::optional<std::string> device;  // that networks were trained on, or several; empty: the CPU
   std::string machine;
   std::optional<double> accuracy, validation_accuracy;
   std::optional<double> binarized_accuracy;  // of a real-valued network, made binary after training

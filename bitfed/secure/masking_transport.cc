@@ -65,8 +65,8 @@ class MaskingTransport : public Transport {
     if (!can_open_) return;  // too few were chosen: nobody sends anything
     inner_->run_round(round, broadcast, clients, [&](ClientResult result) {
       ModularVector update =
-          read_sum_message(result.decoded ? *result.decoded : decode(result.upload, "an upload"));
-      result.decoded.reset();  // it is another from here on
+          read_sum_message(result.state ? *result.state : decode(result.upload, "an upload"));
+      result.state.reset();  // it is another from here on
       clients_[index_.at(result.client)].mask(&update);
       result.upload = encode(sum_message(update));
       receive(std::move(result));

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/pool_or_caller.h"
 #include "bitfed/federated/client_round.h"
 
 namespace bitfed {
@@ -81,19 +80,20 @@ class InProcessTransport : public Transport {
                         emit(ClientProgress{.round = round.round, .client = client, .fraction = fraction});
                       }});
     }
-    std::vector<ClientOutcome> outcomes = run_cohort(round, work);
-    for_each(round.pool, outcomes.size(), [&](size_t i) {
-      if (!outcomes[i].error) outcomes[i].result.decoded = decode_upload(round.round, outcomes[i].result);
-    });
     std::exception_ptr error;
-    for (ClientOutcome& outcome : outcomes) {
+    std::vector<ClientResult> results;
+    for (ClientOutcome& outcome : run_cohort(round, work)) {
       if (outcome.error) {
         if (!error) error = outcome.error;
         continue;
       }
       if (outcome.result.keeps_state) states_.put(outcome.result.client, std::move(outcome.kept));
+      if (!results.empty()) results.back().more_follow = true;
+      results.push_back(std::move(outcome.result));
+    }
+    {
       const std::lock_guard lock(mutex_);
-      receive(std::move(outcome.result));
+      for (ClientResult& result : results) receive(std::move(result));
     }
     if (error) std::rethrow_exception(error);
   }

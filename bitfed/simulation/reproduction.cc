@@ -33,6 +33,7 @@ Config recipe_of(const PaperTable& table, const ReproductionOptions& options, co
   recipe.set_all(table.set);
   recipe.set_all(row.set);
   if (options.quick) recipe.set_all(table.quick);
+  recipe.set_all(options.set);
   recipe.set("seed", std::to_string(cell.seed));
   if (!cell.method.empty()) recipe.set("method.name", cell.method);
   return recipe;

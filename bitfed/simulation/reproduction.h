@@ -14,6 +14,9 @@ namespace bitfed {
 struct ReproductionOptions {
   std::filesystem::path cells;  // the folder of all run folders
   bool quick = false;           // a trial: the first seed alone, with the table's quick overrides
+  // Keys that replace those of recipe, table and row, such as "client.precision=tf32". Cells with them have
+  // folders of their own.
+  std::vector<std::string> set = {};
 };
 
 // One run: the federation of a row with one seed, fused by one method.

@@ -195,6 +195,15 @@ kill -9 $first
 wait $first 2>/dev/null || true
 trap - EXIT
 
+echo "-- devices"
+refuse_run 2 "^bitfed: --device: found 'gpu', expected auto, cpu, cuda or cuda:N" one-shot.toml --device gpu
+refuse_run 2 "found 'cuda:x', expected" one-shot.toml --device cuda:x
+refuse_run 2 '^bitfed: --device cuda(:99)?: .*(built without CUDA|an NVIDIA GPU|found [0-9]+ GPUs)' one-shot.toml \
+  --device cuda:99
+refuse 2 'built without CUDA|an NVIDIA GPU|found [0-9]+ GPUs' sweep one-shot.toml --grid method.name=fedtmos --device cuda:99
+"$program" run one-shot.toml --quiet --out auto --device auto >/dev/null 2>err || fail "auto: $(cat err)"
+[ ! -s err ] || [ "$(wc -l <err)" = 1 ] || fail "auto: more than a line: $(cat err)"
+
 echo "-- a full disk"
 # A limit on the size of files stands in for a full disk where none can be mounted: writing fails alike.
 if mkdir -p disk && mount -t tmpfs -o size=48k tmpfs disk 2>/dev/null; then

@@ -180,6 +180,21 @@ expect '| mnist | 4 | 50.00 ± 1.50 | – |' part/tiny-table1/table.md
 expect '^| mnist | 2 | .* ± ' part/tiny-table1/table.md
 ! grep -q '(1 of 2 seeds)' part/tiny-table1/table.md || fail "seeds are missing"
 
+echo "-- other settings: cells and a table of their own, which say so"
+cp -r whole set
+other=("${run[@]}" tiny:table1 --rows mnist/4 --seeds 0 --set client.epochs=3 --set model.threshold=9 --out set)
+"${other[@]}" >out 2>err
+expect ' 2 of 2 runs to do' err
+[ "$(ls set/cells | wc -l)" = $(($(ls whole/cells | wc -l) + 2)) ] || fail "cells: $(ls set/cells)"
+diff -r whole/tiny-table1 set/tiny-table1 || fail "the table with its own settings has changed"
+for file in table.md table.html; do
+  expect 'All rows were run with --set client.epochs=3 --set model.threshold=9' set/tiny-table1-????????/$file
+done
+! grep -q 'were run with' set/tiny-table1/table.md || fail "the table with its own settings names others"
+"${other[@]}" >out 2>err
+expect ' 0 of 2 runs to do' err
+refuse "epochs: found the string 'many'" tiny:table1 --set client.epochs=many --out set
+
 echo "-- a quick trial"
 "${run[@]}" tiny:table1 --rows mnist --quick --out whole >out 2>err
 expect "^QUICK TRIAL, not the paper's table: seed 0 alone, client.epochs=1" out

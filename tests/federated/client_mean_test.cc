@@ -39,8 +39,9 @@ TEST(ClientMeanTest, WhereTheValuesLieMakesNoDifference) {
       ClientMean copied(combining, kBoth), viewed(combining, kBoth);
       copied.add(7, first, 9, kZero);
       copied.add(2, second, 1, kZero);
-      viewed.add_views(7, {first.begin(), first.end()}, 9, kZero);
-      viewed.add_views(2, {second.begin(), second.end()}, 1, kZero);
+      const std::vector<ClientMean::Client> clients = {{7, {first.begin(), first.end()}, 9},
+                                                       {2, {second.begin(), second.end()}, 1}};
+      viewed.add_all(clients, kZero);
       EXPECT_EQ(viewed.clients(), copied.clients());
       EXPECT_EQ(viewed.samples(), copied.samples());
       EXPECT_EQ(viewed.take(), copied.take());

@@ -65,6 +65,10 @@ class FakeServer : public ServerHalf {
     steps_->step();
     received_[client] = upload.scalar<int64_t>("answer");
   }
+  void accept_all(std::span<const ArrivedUpload> uploads) override {
+    batches.push_back(uploads.size());
+    ServerHalf::accept_all(uploads);
+  }
   void finish_round(uint32_t) override {
     steps_->step();
     value_ *= 3;
@@ -87,6 +91,7 @@ class FakeServer : public ServerHalf {
   int64_t value() const { return value_; }
 
   RandomWords noise;  // empty: none
+  std::vector<size_t> batches;
 
  private:
   Steps* steps_;
@@ -116,8 +121,14 @@ class FakeTransport : public Transport {
       if (silent.contains(*client) || round == silent_round) continue;
       steps_->step();
       Bytes upload = answer(broadcast, round, *client);
-      if (garbles == static_cast<int64_t>(*client)) upload.resize(upload.size() - 1);
-      receive({*client, upload, 10, 20, 0.25});
+      if (garbles == static_cast<int64_t>(*client)) upload.resize(empties ? 0 : upload.size() - 1);
+      ClientResult result{*client, upload, 10, 20, 0.25};
+      if (in_process) {
+        result.state = decode(upload, "upload");
+        result.upload.clear();
+        result.more_follow = client + 1 != clients.rend() && *client % 3 != 0;
+      }
+      receive(std::move(result));
     }
   }
 
@@ -126,6 +137,8 @@ class FakeTransport : public Transport {
   std::set<uint32_t> silent;
   uint32_t silent_round = UINT32_MAX;  // in which nobody answers
   int64_t garbles = -1;
+  bool empties = false;     // garbled uploads have no bytes
+  bool in_process = false;  // uploads come as they are, several together
 
  private:
   Steps* steps_;
@@ -154,6 +167,7 @@ struct Outcome {
   std::vector<Event> events;
   std::map<uint32_t, std::vector<uint32_t>> asked;
   uint64_t private_rounds = 0;
+  std::vector<size_t> batches;  // uploads that the server got together
 };
 
 class FederationTest : public testing::Test {
@@ -178,6 +192,8 @@ class FederationTest : public testing::Test {
     transport.silent = silent_;
     transport.silent_round = silent_round_;
     transport.garbles = garbles_;
+    transport.empties = empties_;
+    transport.in_process = in_process_;
     Outcome outcome;
     std::mutex mutex;
     FolderStore folder(checkpoint_);
@@ -211,6 +227,7 @@ class FederationTest : public testing::Test {
     broadcasts_.push_back(transport.broadcasts);
     outcome.private_rounds = federation.private_rounds();
     outcome.value = server.value();
+    outcome.batches = server.batches;
     outcome.totals = federation.totals();
     outcome.model = dynamic_cast<const FakeModel&>(federation.model()).value;
     outcome.model_round = federation.model_round();
@@ -230,6 +247,8 @@ class FederationTest : public testing::Test {
   bool begins_again_ = false;
   BeginsAgain again_;
   int64_t garbles_ = -1;
+  bool empties_ = false;
+  bool in_process_ = false;
   double best_ = 0;                                    // the model that is best on validation data
   std::map<uint32_t, std::set<double>> seen_;          // accuracies of a round in events, of all lives
   std::vector<std::map<uint32_t, Bytes>> broadcasts_;  // that clients received, by life and round
@@ -736,6 +755,34 @@ TEST_F(FederationTest, AnUploadThatDoesNotDecode) {
   // Sent again whole, the run goes on.
   garbles_ = -1;
   EXPECT_EQ(live().value, expected_value(4, 3, 5, 5, false));
+}
+
+// That is not one that was added up elsewhere.
+TEST_F(FederationTest, AnUploadWithoutBytes) {
+  options_.clients_per_round = 5;
+  garbles_ = 2;
+  empties_ = true;
+  EXPECT_THAT(error_text([&] { live(); }), HasSubstr("round 1: upload of client 2"));
+}
+
+// Uploads of clients in this process are accepted as they are, several together, and counted and stored as
+// if they had been sent.
+TEST_F(FederationTest, UploadsOfThisProcess) {
+  options_.clients_per_round = 5;
+  options_.rounds = 2;
+  const Outcome sent = live();
+  EXPECT_EQ(sent.batches, std::vector<size_t>(10, 1));
+  checkpoint_ = folder_ / "in-process";
+  in_process_ = true;
+  const Outcome here = live();
+  EXPECT_EQ(here.batches, (std::vector<size_t>{2, 3, 2, 3}));  // 4 3 | 2 1 0
+  EXPECT_EQ(here.value, sent.value);
+  EXPECT_EQ(here.totals.upload_bytes, sent.totals.upload_bytes);
+  EXPECT_EQ(here.totals.uploads, 10u);
+  const auto files = [&](const char* name) {
+    return read_file(folder_ / name / "round-00002" / "client-00003.safetensors");
+  };
+  EXPECT_EQ(files("in-process"), files("checkpoint"));
 }
 
 TEST_F(FederationTest, StopKeepsTheUploads) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 #include "bitfed/base/thread_pool.h"
@@ -119,6 +120,43 @@ TEST_P(NetworkMethodTest, ThreadsDoNotChangeTheServer) {
 
 // A client with a single image, and a batch that ends with one; and the same upload every time.
 // A half trains its clients with the same trainers, one after the other.
+// Together, in parts and with threads, is the same as one after the other; one that does not fit leaves the
+// half as it was.
+TEST_P(NetworkMethodTest, UploadsThatAreThereTogether) {
+  ThreadPool pool(3);
+  for (const char* more : {"", "[federation]\nnorm_bound = 0.5\n", "[federation]\ncombine = \"median\"\n"}) {
+    const auto fed = method(more);
+    const auto alone = fed->make_server();
+    const auto together = fed->make_server();
+    together->use(pool);
+    std::vector<State> uploads;
+    for (uint32_t client = 0; client < 4; ++client)
+      uploads.push_back(trained(*fed, alone->broadcast(1), some_images(3 + 2 * client), client));
+    State bad("upload 9");
+    for (const Tensor& tensor : uploads[0].tensors()) {
+      Tensor copy = tensor;
+      const float nan = std::nanf("");
+      if (!copy.shape.empty() && copy.dtype == Dtype::kF32)
+        std::memcpy(copy.bytes.data() + copy.bytes.size() - sizeof nan, &nan, sizeof nan);
+      bad.add(std::move(copy));
+    }
+    const std::vector<ArrivedUpload> with_bad = {{0, uploads[0]}, {1, uploads[1]}, {9, bad}};
+    // Scaffold has no form of its own: it accepts what comes before the bad one.
+    const auto refusing = std::string(GetParam()) == "scaffold" ? fed->make_server() : nullptr;
+    EXPECT_THAT(error_text([&] { (refusing ? refusing : together)->accept_all(with_bad); }),
+                HasSubstr("upload 9: tensor '"));
+    for (uint32_t client = 0; client < 4; ++client) alone->accept(client, uploads[client]);
+    const std::vector<ArrivedUpload> three = {{3, uploads[3]}, {0, uploads[0]}, {2, uploads[2]}};
+    const ArrivedUpload last{1, uploads[1]};
+    together->accept_all(three);
+    together->accept_all({&last, 1});
+    together->accept_all({});
+    alone->finish_round(1);
+    together->finish_round(1);
+    EXPECT_EQ(encode(together->save()), encode(alone->save())) << more;
+  }
+}
+
 TEST_P(NetworkMethodTest, ATrainerForgetsItsLastClient) {
   const auto method = this->method();
   const auto server = method->make_server();

@@ -82,8 +82,9 @@ class Loop : public Transport {
 class RunFederationTest : public testing::Test {
  protected:
   RunSummary run(const std::string& name, bool is_local, const fs::path& reuse = {}) {
-    const Experiment experiment = read_experiment(Config::parse(kRecipe, "recipe"), {table(60), table(20)},
-                                                  "run", ClientsAre::kSimulated);
+    Experiment experiment = read_experiment(Config::parse(kRecipe, "recipe"), {table(60), table(20)}, "run",
+                                            ClientsAre::kSimulated);
+    experiment.device = device_;
     ClientStates states(folder_ / name / "clients", 2);
     Loop transport(experiment, states, is_local);
     FolderStore store(folder_ / name / "checkpoint");
@@ -92,13 +93,20 @@ class RunFederationTest : public testing::Test {
     events_.clear();
     return run_federation(experiment, transport, store,
                           {.pool = pool,
-                           .events = [this](const Event& event) { events_.emplace_back(kind_of(event)); },
+                           .events =
+                               [this](const Event& event) {
+                                 events_.emplace_back(kind_of(event));
+                                 if (events_.size() == events_until_crash_) throw std::runtime_error("crash");
+                               },
                            .folder = folder_ / name,
                            .reuse = reuse,
+                           .checkpoint_seconds = 0,
                            .version = "1.2.3"});
   }
 
   TemporaryFolder folder_;
+  std::string device_;
+  size_t events_until_crash_ = SIZE_MAX;
   std::vector<std::string> events_;
 };
 
@@ -115,6 +123,20 @@ TEST_F(RunFederationTest, WritesModelAndSummary) {
   EXPECT_THAT(events_,
               ElementsAre("round-started", done, done, "round-finished", "round-started", done, done,
                           "round-finished", "round-started", done, done, "round-finished", "run-finished"));
+}
+
+TEST_F(RunFederationTest, ARunOnTwoDevicesNamesBoth) {
+  EXPECT_EQ(run("cpu", true).device, std::nullopt);
+  device_ = "a GPU";
+  EXPECT_EQ(run("gpu", true).device, "a GPU");
+  events_until_crash_ = 9;  // in the second of its rounds
+  EXPECT_THROW(run("both", true), std::runtime_error);
+  device_ = "";
+  events_until_crash_ = 4;  // at the end of the last one, which is saved
+  EXPECT_THROW(run("both", true), std::runtime_error);
+  events_until_crash_ = SIZE_MAX;
+  device_ = "another GPU";  // which finds nothing left to train
+  EXPECT_EQ(run("both", true).device, "a GPU; CPU");
 }
 
 // Models that clients keep are evaluated where the clients are in this process, and stay with them elsewhere.

@@ -144,6 +144,8 @@ TEST(State, ExactBytes) {
   using namespace std::string_literals;
   const Bytes expected = bytes_of("\x88\0\0\0\0\0\0\0"s + header + "\x07\x08\xfe\xff\xff\xff"s);
   EXPECT_EQ(encode(small_state()), expected);
+  for (const State& state : {small_state(), every_dtype(), State()})
+    EXPECT_EQ(encoded_size(state), encode(state).size());
   EXPECT_EQ(decode(expected, "file"), small_state());
 }
 

@@ -17,7 +17,10 @@ Results some_results() {
   first.result.keeps_state = true;
   first.kept = {4, 5, 6};
   first.judged = {true, 0.5};
-  results.clients = {first, {}};
+  TrainedClient second;
+  second.result.added_up = true;
+  second.result.upload_bytes = 77;
+  results.clients = {first, second};
   return results;
 }
 
@@ -61,6 +64,9 @@ TEST(MessagesTest, ComeBackAsTheyWere) {
   EXPECT_TRUE(results.clients[0].judged.has_model);
   EXPECT_EQ(results.clients[0].judged.accuracy, 0.5);
   EXPECT_FALSE(results.clients[1].judged.accuracy.has_value());
+  EXPECT_FALSE(results.clients[0].result.added_up);
+  EXPECT_TRUE(results.clients[1].result.added_up);
+  EXPECT_EQ(results.clients[1].result.upload_bytes, 77u);
 
   const RoundStart start = read_round(round_message({9, 4, 1000, 0.5}));
   EXPECT_EQ(start.number, 9u);

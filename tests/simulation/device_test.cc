@@ -7,6 +7,7 @@
 #include <atomic>
 #include <thread>
 
+#include "bitfed/federated/client_round.h"
 #include "bitfed/simulation/experiment.h"
 #include "bitfed/zoo/network/trainer.h"
 #include "tests/base/error_text.h"
@@ -111,8 +112,9 @@ class DeviceTest : public testing::Test {
       context.trainers = options.trainers.get();
       return make_method(context);
     };
-    const Experiment experiment =
+    Experiment experiment =
         read_experiment(recipe, {images(90), images(60)}, "tiny", ClientsAre::kSimulated, make);
+    if (options.trainers) experiment.device = options.trainers->device;
     return run_experiment(experiment, options, [](const Event&) {});
   }
 
@@ -125,6 +127,31 @@ TEST_F(DeviceTest, GivesTheModelOfTheCpu) {
   EXPECT_EQ(gpu.model_sha256, cpu.model_sha256);
   EXPECT_EQ(gpu.model_round, cpu.model_round);
   EXPECT_EQ(gpu.accuracy, cpu.accuracy);
+  EXPECT_EQ(gpu.device, "a device");
+  EXPECT_EQ(cpu.device, std::nullopt);
+}
+
+// While a device trains, the thread that waits for it uses no processor: the time passes all the same.
+TEST_F(DeviceTest, TrainSecondsAreThoseThatPass) {
+  struct Waits : ClientHalf {
+    explicit Waits(size_t clients) : own_cohort(clients) {}
+    State train(const State&, const Dataset&, const ClientContext&) const override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      return {};
+    }
+    size_t cohort() const override { return own_cohort; }
+    size_t own_cohort;
+  };
+  const Dataset none;
+  const Bytes kept;
+  const State broadcast;
+  const std::vector<ClientWork> clients = {{1, none, kept, {}}, {2, none, kept, {}}};
+  const auto seconds = [&](const ClientHalf& half) {
+    const auto outcomes = run_cohort({.half = half, .broadcast = broadcast, .stop = {}}, clients);
+    return outcomes[0].result.train_seconds + outcomes[1].result.train_seconds;
+  };
+  EXPECT_GE(seconds(Waits(2)), 0.2);
+  EXPECT_LT(seconds(Waits(1)), 0.1);  // of CPU time
 }
 
 // Wherever it happens: one line, and the run goes on on a CPU to the same model.

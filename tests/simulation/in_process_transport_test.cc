@@ -66,6 +66,7 @@ class InProcessTransportTest : public testing::Test {
     broadcast.add_scalar<int32_t>("number", 77);
     transport->run_round(number, encode(broadcast), clients, [&](ClientResult result) {
       const uint32_t who = result.client;
+      result.upload = encode(result.state.value());
       received_[who] = std::move(result);
     });
     return received_;

@@ -107,6 +107,23 @@ TEST_F(ReproductionTest, QuickIsOneSeedAndOtherCells) {
   }
 }
 
+TEST_F(ReproductionTest, OtherSettingsAreOtherCells) {
+  const std::set<fs::path> before = folders();
+  options.set = {"client.epochs=40", "model.threshold=7", "seed=5"};
+  const std::vector<ReproductionCell> cells = plan_cells(table, options);
+  ASSERT_EQ(cells.size(), 8u);
+  for (const ReproductionCell& cell : cells) {
+    EXPECT_FALSE(before.contains(cell.folder)) << cell.folder;
+    EXPECT_THAT(cell.folder.string(), HasSubstr("-40-epochs-"));
+  }
+  EXPECT_EQ(cells[0].seed, 0);  // still the table's
+  options.quick = true;
+  for (const ReproductionCell& cell : plan_cells(table, options))
+    EXPECT_THAT(cell.folder.string(), HasSubstr("-40-epochs-"));
+  options.set = {"no-assignment"};
+  EXPECT_NE(error_text([&] { plan_cells(table, options); }), "");
+}
+
 TEST_F(ReproductionTest, ColumnsWithoutAMethodTakeTheRecipes) {
   table.clients_from = "";
   table.columns[0].method = table.columns[1].method = "";

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "bitfed/base/pool_or_caller.h"
+
 namespace bitfed {
 namespace {
 
@@ -26,6 +28,15 @@ float middle_of(const Combining& combining, std::vector<float>* values) {
                          ? (values->size() - 1) / 2
                          : static_cast<size_t>(combining.trim * static_cast<double>(values->size()));
   return mean_of_middle(values, off);
+}
+
+std::vector<ValueRange> ranges_of(const TensorViews& values) {
+  std::vector<ValueRange> ranges;
+  for (size_t t = 0; t < values.size(); ++t) {
+    for (size_t begin = 0; begin < values[t].size(); begin += ExactMean::kGrain)
+      ranges.push_back({t, begin, std::min(values[t].size(), begin + ExactMean::kGrain)});
+  }
+  return ranges;
 }
 
 Combining preparation_combining(const Combining& combining) {
@@ -77,28 +88,39 @@ void ClientMean::add(uint32_t client, TensorValues values, uint32_t samples, con
   assert(values.size() == start.size() && values.size() == learned_.size() && samples > 0);
   if (combining_.norm_bound > 0) clip(start, &values);
   if (combining_.kind == Combining::Kind::kMean) {
-    add_to_means({values.begin(), values.end()}, samples);
+    const Client one{client, {values.begin(), values.end()}, samples};
+    add_to_means({&one, 1});
   } else {
     all_[client] = std::move(values);
     count(samples);
   }
 }
 
-void ClientMean::add_views(uint32_t client, const TensorViews& values, uint32_t samples,
-                           const TensorValues& start) {
-  if (combining_.kind == Combining::Kind::kMean && combining_.norm_bound == 0)
-    return add_to_means(values, samples);
-  TensorValues copies;
-  for (const std::span<const float> view : values) copies.emplace_back(view.begin(), view.end());
-  add(client, std::move(copies), samples, start);
+void ClientMean::add_all(std::span<const Client> clients, const TensorValues& start) {
+  if (combining_.kind == Combining::Kind::kMean && combining_.norm_bound == 0) return add_to_means(clients);
+  for (const Client& client : clients) {
+    TensorValues copies;
+    for (const std::span<const float> view : client.values) copies.emplace_back(view.begin(), view.end());
+    add(client.client, std::move(copies), client.samples, start);
+  }
 }
 
-void ClientMean::add_to_means(const TensorViews& values, uint32_t samples) {
-  means_.resize(values.size());
-  // The first add() refuses too many samples, before any tensor is changed.
-  for (size_t t = 0; t < values.size(); ++t)
-    means_[t].add(values[t], std::min(samples, combining_.max_samples), pool_);
-  count(samples);
+// Threads share all tensors together, in ranges: the sums, four times as large as one client's values, pass
+// through memory once for all clients.
+void ClientMean::add_to_means(std::span<const Client> clients) {
+  means_.resize(learned_.size());
+  std::vector<std::vector<ExactMean::Weighted>> vectors(means_.size());
+  for (size_t t = 0; t < means_.size(); ++t) {
+    for (const Client& client : clients)
+      vectors[t].push_back({client.values[t], std::min(client.samples, combining_.max_samples)});
+    means_[t].begin_add(vectors[t]);  // the first refuses too many samples, before any tensor is changed
+  }
+  const std::vector<ValueRange> ranges = ranges_of(clients[0].values);
+  for_each(pool_, ranges.size(), [&](size_t i) {
+    const auto& [tensor, begin, end] = ranges[i];
+    means_[tensor].add_range(vectors[tensor], begin, end);
+  });
+  for (const Client& client : clients) count(client.samples);
 }
 
 void ClientMean::count(uint32_t samples) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,14 @@ Combining preparation_combining(const Combining& combining);
 // Reads the recipe's federation.combine, trim, norm_bound and max_samples.
 Combining read_combining(const Config& recipe);
 
+// A part of a tensor, as large as is worth a thread; and the parts that make up all of a model.
+struct ValueRange {
+  size_t tensor = 0;
+  size_t begin = 0;
+  size_t end = 0;
+};
+std::vector<ValueRange> ranges_of(const TensorViews& values);
+
 // Combines the parameters of the clients of one round, independent of the order of arrival. The mean needs
 // memory for one model; the other rules need all clients' parameters at once.
 class ClientMean {
@@ -56,8 +65,13 @@ class ClientMean {
   // `start`: the parameters that the client received. `values` must have the same shape and satisfy
   // ExactMean::fits; `samples` is at least 1. An input_error leaves the object unchanged.
   void add(uint32_t client, TensorValues values, uint32_t samples, const TensorValues& start);
-  // The same, without a copy where none is needed.
-  void add_views(uint32_t client, const TensorViews& values, uint32_t samples, const TensorValues& start);
+  // The same for several clients at once, without copies where none are needed.
+  struct Client {
+    uint32_t client = 0;
+    TensorViews values = {};
+    uint32_t samples = 0;
+  };
+  void add_all(std::span<const Client> clients, const TensorValues& start);
 
   // Instead: the mean of all clients of the round, which was made elsewhere.
   void set(TensorValues mean, uint64_t samples, size_t clients);
@@ -77,7 +91,7 @@ class ClientMean {
 
  private:
   void clip(const TensorValues& start, TensorValues* values);
-  void add_to_means(const TensorViews& values, uint32_t samples);
+  void add_to_means(std::span<const Client> clients);
   void count(uint32_t samples);
   TensorValues middle() const;
 

@@ -21,6 +21,17 @@ class ExactMean {
   // becomes too large, as it would if clients lied about their samples. `pool`: threads for long vectors;
   // null: the caller's alone.
   void add(std::span<const float> values, uint32_t weight, ThreadPool* pool = nullptr);
+
+  // The same for several vectors, in parts: begin_add() once, then add_range() for ranges that make up the
+  // whole, by any threads. A range passes through memory once for all vectors.
+  struct Weighted {
+    std::span<const float> values;
+    uint32_t weight = 0;
+  };
+  void begin_add(std::span<const Weighted> vectors);
+  void add_range(std::span<const Weighted> vectors, size_t begin, size_t end);
+  static constexpr size_t kGrain = 1 << 15;  // elements that are worth a thread
+
   static bool fits(std::span<const float> values);  // finite, and within the range
 
   bool empty() const { return weight_ == 0; }

@@ -35,9 +35,9 @@ struct Uploaded {
   TensorViews values;
 };
 
-// An input_error for whatever does not fit.
+// An input_error for whatever does not fit; the values of `upload` itself are not checked.
 Uploaded read_upload(const NetworkTraining& method, const ParameterShapes& shapes,
-                     const NetworkParameters& broadcast, const State& upload, ThreadPool* pool = nullptr);
+                     const NetworkParameters& broadcast, const State& upload);
 
 // What the clients of a round add to a sum: the change of every parameter that they send.
 SumParts sum_parts_of(const NetworkTraining& method, const ParameterShapes& shapes);

@@ -1,9 +1,6 @@
 #include "bitfed/federated/network/network_method.h"
 
-#include <numeric>
-
 #include "bitfed/base/error.h"
-#include "bitfed/base/pool_or_caller.h"
 #include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/network/network_halves.h"
 #include "bitfed/federated/privacy/privacy_recipe.h"
@@ -85,20 +82,20 @@ bool reads_tf32(const MethodContext& context) {
 }  // namespace
 
 Uploaded read_upload(const NetworkTraining& method, const ParameterShapes& shapes,
-                     const NetworkParameters& broadcast, const State& upload, ThreadPool* pool) {
+                     const NetworkParameters& broadcast, const State& upload) {
   Uploaded uploaded;
   if (method.read_upload) {
     uploaded.own = method.read_upload(shapes, broadcast, upload);
     uploaded.values.assign(uploaded.own.begin(), uploaded.own.end());
     return uploaded;
   }
-  uploaded.values.resize(shapes.size());
-  std::vector<uint8_t> sent(shapes.size());
-  for_each(pool, shapes.size(), [&](size_t p) {
-    sent[p] = !method.sends || method.sends(shapes[p]) ? 1 : 0;
-    uploaded.values[p] = sent[p] != 0 ? view_parameter(shapes[p], upload) : broadcast[p];
-  });
-  expect_tensors(upload, 1 + std::accumulate(sent.begin(), sent.end(), size_t{0}));  // with samples
+  size_t sent = 0;
+  for (size_t p = 0; p < shapes.size(); ++p) {
+    const bool sends = !method.sends || method.sends(shapes[p]);
+    uploaded.values.push_back(sends ? view_parameter(shapes[p], upload) : broadcast[p]);
+    sent += sends ? 1 : 0;
+  }
+  expect_tensors(upload, 1 + sent);  // with samples
   return uploaded;
 }
 

@@ -59,13 +59,12 @@ void add_parameter(const ParameterShape& shape, const std::vector<float>& values
 }
 
 std::span<const float> view_parameter(const ParameterShape& shape, const State& state) {
-  const std::span<const float> values = state.view<float>(shape.name, {shape.rows, shape.columns});
-  check_values(shape.name, values, state.source());
-  return values;
+  return state.view<float>(shape.name, {shape.rows, shape.columns});
 }
 
 std::vector<float> read_parameter(const ParameterShape& shape, const State& state) {
   const std::span<const float> values = view_parameter(shape, state);
+  check_values(shape.name, values, state.source());
   return {values.begin(), values.end()};
 }
 

@@ -33,6 +33,7 @@ ParameterShapes shapes_of(Network& network);
 // input_error.
 void add_parameter(const ParameterShape& shape, const std::vector<float>& values, State* state);
 std::vector<float> read_parameter(const ParameterShape& shape, const State& state);
+// Its values are not checked.
 std::span<const float> view_parameter(const ParameterShape& shape, const State& state);
 void add_parameters(const ParameterShapes& shapes, const NetworkParameters& parameters, State* state);
 NetworkParameters read_parameters(const ParameterShapes& shapes, const State& state);
