@@ -25,6 +25,7 @@
 namespace bitfed {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using v1::FromClient;
@@ -357,17 +358,21 @@ TEST_F(HostileServerTest, AnotherPrivacyIsRefused) {
   recipe_ = std::string(kRecipe).replace(std::string(kRecipe).find("noise_multiplier = 4"), 20,
                                          "noise_multiplier = 1");
   launch_device();
-  EXPECT_THAT(refusal(),
-              HasSubstr("found another than this device has joined with: 'noise_multiplier = 1' there, "
-                        "'noise_multiplier = 4' here; start it with --accept-privacy"));
+  const std::string joined =
+      "max_clients = 3, min_survivors = 2, noise_multiplier = 4, secure_aggregation = true }, with which this "
+      "device has joined; start it with --accept-privacy";
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("[privacy]: found { clip = 1, max_clients = 3, min_survivors = 2, "
+                                         "noise_multiplier = 1, secure_aggregation = true }"),
+                               HasSubstr(joined)));
   recipe_ = std::string(kRecipe).substr(0, std::string(kRecipe).find("[privacy]"));
   launch_device();
-  EXPECT_THAT(refusal(), HasSubstr("nothing there, '[privacy]' here"));
+  EXPECT_THAT(refusal(), HasSubstr("found {}, expected { clip = 1, " + joined));
   // However it is written.
   recipe_ += "[x]\n";
   recipe_.insert(0, "privacy.noise_multiplier = 1\nprivacy.clip = 1\n");
   launch_device();
-  EXPECT_THAT(refusal(), HasSubstr("found another than this device has joined with"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("found { clip = 1, noise_multiplier = 1 }, expected { clip = 1, " + joined));
   accept_privacy_ = true;
   recipe_ = std::string(kRecipe).replace(std::string(kRecipe).find("noise_multiplier = 4"), 20,
                                          "noise_multiplier = 1");
@@ -378,7 +383,8 @@ TEST_F(HostileServerTest, AnotherPrivacyIsRefused) {
   stop_device();
   recipe_ = kRecipe;
   launch_device();
-  EXPECT_THAT(refusal(), HasSubstr("'noise_multiplier = 4' there, 'noise_multiplier = 1' here"));
+  EXPECT_THAT(refusal(),
+              HasSubstr("noise_multiplier = 1, secure_aggregation = true }, with which this device"));
 }
 
 // The secrets of a sum are erased when it was opened, and all keys when the result comes.

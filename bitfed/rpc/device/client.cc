@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/text_difference.h"
+#include "bitfed/base/toml.h"
 #include "bitfed/federated/client_round.h"
 #include "bitfed/federated/privacy/differential_privacy.h"
 #include "bitfed/federated/privacy/privacy_recipe.h"
@@ -66,18 +66,11 @@ Dataset read_prototype(const v1::Prototype& message) {
   return prototype;
 }
 
-// The lines of a table in a recipe as Config::given() writes it.
-std::string table_of(std::string_view recipe, const std::string& name) {
-  std::string result;
-  bool within = false;
-  while (!recipe.empty()) {
-    const size_t end = std::min(recipe.find('\n'), recipe.size());
-    const std::string_view line = recipe.substr(0, end);
-    recipe.remove_prefix(std::min(end + 1, recipe.size()));
-    if (line.starts_with('[')) within = line == "[" + name + "]" || line.starts_with("[" + name + ".");
-    if (within && !line.empty()) result += std::string(line) + "\n";
-  }
-  return result;
+// A recipe's [privacy] with its keys in order, on one line.
+std::string privacy_text(const std::string& recipe) {
+  const toml::Table keys = toml::parse(recipe, "the server's recipe");
+  const auto found = keys.find("privacy");
+  return found == keys.end() ? "{}" : toml::value_text(found->second);
 }
 
 // What the server said in its welcome, made ready for work.
@@ -349,7 +342,7 @@ class FederationClient {
           "the server's recipe: privacy.noise: found 'clients' without secure_aggregation, expected it: the "
           "server would see each update with its small share of the noise");
     }
-    check_privacy(recipe);
+    check_privacy();
     if (!store_.membership()) store_.join({job_.federation, job_.number});
     events_(DeviceJoined{.server = options_.server,
                          .federation = job_.federation,
@@ -359,15 +352,15 @@ class FederationClient {
 
   // The recipe comes from the server, and this is what it promises: a server that comes back with less must
   // ask its clients.
-  void check_privacy(const Config& recipe) {
-    const std::string privacy = table_of(recipe.given(), "privacy");
+  void check_privacy() {
+    const std::string privacy = privacy_text(job_.recipe);
     const auto joined = store_.privacy();
     if (joined == privacy) return;
     if (joined && !options_.accept_privacy) {
       throw input_error(
-          "the server's recipe: [privacy]: found another than this device has joined with: {}; start it with "
-          "--accept-privacy to take part all the same",
-          first_difference(privacy, *joined));
+          "the server's recipe: [privacy]: found {}, expected {}, with which this device has joined; start it "
+          "with --accept-privacy to take part all the same",
+          privacy, *joined);
     }
     store_.put_privacy(privacy);
   }
