@@ -101,6 +101,7 @@ for copy in range(1, copies + 1):
         sys.exit(0)
 sys.exit(1)
 PYTHON
+  rm -r copies-$run
 }
 for run in noise noise-again; do
   unset port
