@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "bitfed/base/error.h"
-#include "bitfed/base/hash/digest.h"
+#include "bitfed/secure/protocol/primitives.h"
 
 namespace bitfed {
 namespace {
@@ -83,7 +83,7 @@ std::optional<ClientStore::Update> ClientStore::finished_update() const {
   update.result.samples = static_cast<uint64_t>(row.integer(5));
   update.result.trained_samples = static_cast<uint64_t>(row.integer(6));
   update.result.train_seconds = row.number(7);
-  if (sha256_hex(update.result.upload) != update.sha256) {
+  if (text_of(digest_of(update.result.upload)) != update.sha256) {
     throw input_error("{}: the update of round {} does not match its digest: damaged",
                       database_.file().string(), update.round);
   }
