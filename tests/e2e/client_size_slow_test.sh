@@ -6,7 +6,7 @@ source "$2/tests/e2e/tiny.sh"
 source "$2/tests/e2e/federate.sh"
 
 cmake -S "$2" -B release -G Ninja -DCMAKE_BUILD_TYPE=Release -DBITFED_TESTS=OFF >configure.log 2>&1 || fail "$(tail configure.log)"
-cmake --build release --target bitfed_client >build.log 2>&1 || fail "$(tail build.log)"
+cmake --build release --target bitfed_client bitfed_program >build.log 2>&1 || fail "$(tail build.log)"
 strip -o bitfed-client release/bitfed-client
 bytes=$(stat -c %s bitfed-client)
 echo "stripped: $bytes bytes"
@@ -14,7 +14,7 @@ if [ "$(uname -m)" = x86_64 ]; then
   [ "$bytes" -lt 1500000 ] || fail "bitfed-client has $bytes bytes, expected less than 1500000"
 fi
 readelf -dW bitfed-client | grep BIND_NOW >/dev/null || fail "bitfed-client: no full RELRO"
-readelf -dW "$program" | grep BIND_NOW >/dev/null || fail "bitfed: no full RELRO"
+readelf -dW release/bitfed | grep BIND_NOW >/dev/null || fail "bitfed: no full RELRO"
 readelf -lW bitfed-client | grep GNU_RELRO >/dev/null || fail "bitfed-client: no RELRO"
 readelf -sW release/bitfed-client | grep __stack_chk_fail >/dev/null || fail "bitfed-client: no stack protector"
 readelf -sW release/bitfed-client | grep '_chk@' >/dev/null || fail "bitfed-client: no checked copies (FORTIFY)"
