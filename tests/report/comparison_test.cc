@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "bitfed/report/markup.h"
@@ -61,6 +62,23 @@ TEST(Comparison, ShortestTimeIsThatOfARunThatTrained) {
       EXPECT_THAT(best_runs(runs, quantity), ElementsAre(1));
     }
   }
+}
+
+// A terminal of 100 characters holds the table of two runs with everyday names.
+TEST(Comparison, TheTerminalHasFewColumnsAndThePageAll) {
+  std::vector<RunFolder> runs = {run_of("a", 0, 0.5), run_of("b", 1, 0.6)};
+  for (RunFolder& run : runs) {
+    run.summary.name = "quickstart, fedtm-bank";
+    run.summary.f1_macro = run.summary.balanced_accuracy = 0.5;
+    run.summary.evaluation_seconds = run.summary.wall_seconds = run.summary.train_seconds = 100;
+    run.summary.total_upload_bytes = run.summary.upload_bytes_per_client = run.summary.model_bytes = 10000;
+  }
+  const std::string text = comparison_text(runs);
+  EXPECT_LE(text.find('\n'), 100);
+  EXPECT_THAT(text, Not(HasSubstr("macro F1")));
+  const auto on_page = page_quantities(runs);
+  EXPECT_TRUE(
+      std::any_of(on_page.begin(), on_page.end(), [](const auto& q) { return q.name == "macro F1"; }));
 }
 
 TEST(Comparison, LabelsStayDistinct) {

@@ -24,32 +24,51 @@ std::optional<double> field(const RunFolder& run) {
 }  // namespace
 
 const std::vector<ComparedQuantity>& compared_quantities() {
+  using enum Better;
+  using enum Shown;
   static const std::vector<ComparedQuantity> kQuantities = {
-      {"accuracy", "", Better::kHigher, field<&RunSummary::accuracy>, percent},
-      {"macro F1", "", Better::kHigher, field<&RunSummary::f1_macro>, percent, true},
-      {"balanced", "", Better::kHigher, field<&RunSummary::balanced_accuracy>, percent, true},
-      {"binarised", "", Better::kHigher, field<&RunSummary::binarized_accuracy>, percent, true},
-      {"own models", "", Better::kHigher, field<&RunSummary::local_accuracy_mean>, percent, true},
-      {"upload / client", "bytes", Better::kLower, field<&RunSummary::upload_bytes_per_client>, human_bytes},
-      {"download / client", "bytes", Better::kLower, field<&RunSummary::download_bytes_per_client>,
-       human_bytes},
-      {"total upload", "bytes", Better::kLower, field<&RunSummary::total_upload_bytes>, human_bytes},
-      {"model", "bytes", Better::kLower, field<&RunSummary::model_bytes>, human_bytes},
-      {"training", "seconds", Better::kLower, field<&RunSummary::train_seconds>, human_seconds},
-      {"aggregation", "seconds", Better::kLower, field<&RunSummary::aggregation_seconds>, human_seconds},
-      {"evaluation", "seconds", Better::kLower, field<&RunSummary::evaluation_seconds>, human_seconds},
-      {"wall time", "seconds", Better::kLower, field<&RunSummary::wall_seconds>, human_seconds, false, true},
+      {"accuracy", "", kHigher, field<&RunSummary::accuracy>, percent},
+      {"macro F1", "", kHigher, field<&RunSummary::f1_macro>, percent, kOnPageWhereKnown},
+      {"balanced", "", kHigher, field<&RunSummary::balanced_accuracy>, percent, kOnPageWhereKnown},
+      {"binarised", "", kHigher, field<&RunSummary::binarized_accuracy>, percent, kWhereKnown},
+      {"own models", "", kHigher, field<&RunSummary::local_accuracy_mean>, percent, kWhereKnown},
+      {"upload / client", "bytes", kLower, field<&RunSummary::upload_bytes_per_client>, human_bytes},
+      {"download / client", "bytes", kLower, field<&RunSummary::download_bytes_per_client>, human_bytes,
+       kOnPageWhereKnown},
+      {"total upload", "bytes", kLower, field<&RunSummary::total_upload_bytes>, human_bytes,
+       kOnPageWhereKnown},
+      {"model", "bytes", kLower, field<&RunSummary::model_bytes>, human_bytes},
+      {"training", "seconds", kLower, field<&RunSummary::train_seconds>, human_seconds},
+      {"aggregation", "seconds", kLower, field<&RunSummary::aggregation_seconds>, human_seconds},
+      {"evaluation", "seconds", kLower, field<&RunSummary::evaluation_seconds>, human_seconds,
+       kOnPageWhereKnown},
+      {"wall time", "seconds", kLower, field<&RunSummary::wall_seconds>, human_seconds, kOnPageWhereKnown,
+       true},
   };
   return kQuantities;
 }
 
-std::vector<ComparedQuantity> compared_quantities(const std::vector<RunFolder>& runs) {
-  std::vector<ComparedQuantity> shown;
+namespace {
+
+std::vector<ComparedQuantity> shown_quantities(const std::vector<RunFolder>& runs, bool on_page) {
+  std::vector<ComparedQuantity> chosen;
   for (const ComparedQuantity& quantity : compared_quantities()) {
     const auto has_it = [&](const RunFolder& run) { return quantity.value(run).has_value(); };
-    if (!quantity.is_rare || std::any_of(runs.begin(), runs.end(), has_it)) shown.push_back(quantity);
+    const bool is_known = std::any_of(runs.begin(), runs.end(), has_it);
+    if (quantity.shown == Shown::kAlways || (is_known && (on_page || quantity.shown == Shown::kWhereKnown)))
+      chosen.push_back(quantity);
   }
-  return shown;
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<ComparedQuantity> page_quantities(const std::vector<RunFolder>& runs) {
+  return shown_quantities(runs, true);
+}
+
+std::vector<ComparedQuantity> terminal_quantities(const std::vector<RunFolder>& runs) {
+  return shown_quantities(runs, false);
 }
 
 std::vector<size_t> best_runs(const std::vector<RunFolder>& runs, const ComparedQuantity& quantity) {
@@ -185,7 +204,7 @@ std::string comparison_text(const std::vector<RunFolder>& runs) {
   TextRows table;
   std::vector<std::string>& head = table.emplace_back();
   head.emplace_back("run");
-  const std::vector<ComparedQuantity> quantities = compared_quantities(runs);
+  const std::vector<ComparedQuantity> quantities = terminal_quantities(runs);
   for (const ComparedQuantity& quantity : quantities) head.push_back(quantity.name);
   const std::vector<std::string> labels = run_labels(runs);
   for (size_t i = 0; i < runs.size(); ++i) {

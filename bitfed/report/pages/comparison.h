@@ -11,6 +11,9 @@ namespace bitfed {
 
 enum class Better { kHigher, kLower };
 
+// Where a column is shown. A terminal has room for few.
+enum class Shown { kAlways, kWhereKnown, kOnPageWhereKnown };
+
 // One column of the table that compares runs.
 struct ComparedQuantity {
   std::string name;
@@ -18,16 +21,17 @@ struct ComparedQuantity {
   Better better = Better::kLower;
   std::optional<double> (*value)(const RunFolder&);
   std::string (*text)(double);  // for people
-  bool is_rare = false;         // left out where no run has it
-  bool is_of_trained =
-      false;  // says nothing of a run that reused another's uploads: such a run is never best
+  Shown shown = Shown::kAlways;
+  // Says nothing of a run that reused another's uploads: such a run is never best.
+  bool is_of_trained = false;
 };
 
 // All columns, in order.
 const std::vector<ComparedQuantity>& compared_quantities();
 
-// The columns to show for these runs: rare ones only where a run has them.
-std::vector<ComparedQuantity> compared_quantities(const std::vector<RunFolder>& runs);
+// The columns to show for these runs on a page, or in a terminal.
+std::vector<ComparedQuantity> page_quantities(const std::vector<RunFolder>& runs);
+std::vector<ComparedQuantity> terminal_quantities(const std::vector<RunFolder>& runs);
 
 // The indices of the runs with the best value, ascending: several where they share it, none where no run has
 // one that counts.

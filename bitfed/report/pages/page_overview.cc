@@ -178,7 +178,7 @@ std::vector<Figure> headline_figures(const std::vector<RunFolder>& runs) {
 
 std::string comparison_table(const std::vector<RunFolder>& runs) {
   std::string head = "<th scope=\"col\">run</th>";
-  const std::vector<ComparedQuantity> quantities = compared_quantities(runs);
+  const std::vector<ComparedQuantity> quantities = page_quantities(runs);
   for (const ComparedQuantity& q : quantities) head += fmt::format("<th scope=\"col\">{}</th>", q.name);
   std::string rows;
   const std::vector<std::string> labels = run_labels(runs);
@@ -195,7 +195,7 @@ std::string seeds_table(const std::vector<RunFolder>& runs) {
   const std::vector<SeedGroup> groups = seed_groups(runs);
   if (groups.empty()) return "";
   std::string head = "<th scope=\"col\">recipe</th><th scope=\"col\">seeds</th>";
-  const std::vector<ComparedQuantity> quantities = compared_quantities(runs);
+  const std::vector<ComparedQuantity> quantities = page_quantities(runs);
   for (const ComparedQuantity& q : quantities) head += fmt::format("<th scope=\"col\">{}</th>", q.name);
   std::string rows;
   for (const SeedGroup& group : groups) {

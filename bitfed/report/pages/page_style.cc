@@ -56,6 +56,8 @@ th:last-child,td:last-child{padding-right:0}
 tr:last-child>*{border-bottom:0}
 thead th{color:var(--muted);font-weight:500;font-size:13px;position:sticky;top:0;background:var(--surface)}
 tbody th{font-weight:500}
+.runs thead th{white-space:normal}
+.runs :is(td,th):not(:first-child,:last-child){padding:6px 7px}
 .runs tbody th{white-space:normal;overflow-wrap:anywhere;min-width:150px}
 td.part{background:linear-gradient(var(--accent),var(--accent)) right 10px bottom 3px/calc(var(--part)*.8) 3px no-repeat}
 .clients td,.clients th{padding:5px 10px 9px}
