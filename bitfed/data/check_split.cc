@@ -28,7 +28,7 @@ void expect_below(const Dataset& data, std::string_view field, const std::vector
 // Names stand in reports, tables and sources, and models are asked by them: each is one line and means one
 // thing.
 void check_names(const Dataset& data, std::string_view field, const std::vector<std::string>& names) {
-  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7f; };
+  const auto is_control = [](unsigned char c) { return c < 0x20; };
   std::unordered_set<std::string_view> seen;
   for (const std::string& name : names) {
     if (std::any_of(name.begin(), name.end(), is_control))

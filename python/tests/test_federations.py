@@ -317,6 +317,11 @@ bitfed.run(RECIPE, images(pathlib.Path({str(tiny)!r})), method=Slow(), out={str(
     assert resumed.model_sha256 == whole.model_sha256
     rounds = [event["round"] for event in resumed.records("round-finished")]
     assert rounds.count(1) == 1 and rounds[-1] == 4  # the first round was not repeated
+    with open(resumed.folder / "events.jsonl", "a") as log:  # as if killed after a round that was not checkpointed
+        log.writelines(json.dumps(event) + "\n" for event in resumed.records() if event.get("round") == 4)
+    assert resumed.rounds["round"].tolist() == [1, 2, 3, 4]
+    assert len(resumed.clients) == 4 * resumed.summary["clients"]
+    assert len(resumed.records("round-finished")) == len(rounds) + 1
 
 
 class Slow(Centroids):
