@@ -84,6 +84,25 @@ def test_a_result_shows_itself(tiny):
     assert "fedtm" in str(bitfed.report(result, result))
 
 
+def test_a_notebook_without_widgets_is_not_warned(tiny):
+    """A kernel has a configuration of this name; tqdm looks for it and for ipywidgets."""
+    pytest.importorskip("tqdm")
+    script = f"""
+import sys, types, warnings
+sys.modules["ipywidgets"] = None
+kernel = types.ModuleType("IPython")
+kernel.get_ipython = lambda: types.SimpleNamespace(config=dict(IPKernelApp=dict()))
+sys.modules["IPython"] = kernel
+import bitfed
+warnings.simplefilter("error")
+bitfed.TsetlinClassifier(4, epochs=1).fit([[0.0], [1.0]], [0, 1])
+assert "tqdm" not in sys.modules
+bitfed.run({str(tiny / 'fedtm.toml')!r})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0 and "fedtm" in done.stderr and "ipywidgets" not in done.stderr, done.stderr
+
+
 def test_progress_uses_tqdm(tiny, capsys):
     pytest.importorskip("tqdm")
     bitfed.run(tiny / "fedtm.toml")
