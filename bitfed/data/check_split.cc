@@ -34,6 +34,8 @@ void check_names(const Dataset& data, std::string_view field, const std::vector<
     if (std::any_of(name.begin(), name.end(), is_control))
       throw input_error("{}: {}: found {:?}, expected names without control characters", data.name, field,
                         name);
+    if (name.empty() && field != "columns")
+      throw input_error("{}: {}: found one without a name, expected a name for each", data.name, field);
     if (!seen.insert(name).second && !name.empty())
       throw input_error("{}: {}: found '{}' twice, expected distinct names", data.name, field, name);
   }
@@ -50,8 +52,6 @@ void check_dataset(const Dataset& data) {
   check_names(data, "classes", data.class_names);
   check_names(data, "people", data.group_names);
   check_names(data, "columns", data.columns);
-  if (std::find(data.class_names.begin(), data.class_names.end(), "") != data.class_names.end())
-    throw input_error("{}: classes: found a label without text, expected a name for each", data.name);
 }
 
 }  // namespace

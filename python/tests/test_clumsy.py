@@ -155,7 +155,7 @@ def test_a_path_in_a_recipe(tmp_path):
     ({"resume": True, "overwrite": True}, "overwrite: found it together with resume"),
     ({"data": (X, None)}, "y: found None"),
     ({"data": (X, np.array(["a", "a\0b", ""])[Y])}, r'arrays: classes: found "a\\x00b", expected names without control'),
-    ({"data": (X, np.array(["a", "b", ""])[Y])}, "arrays: classes: found a label without text"),
+    ({"data": (X, np.array(["a", "b", ""])[Y])}, "arrays: classes: found one without a name"),
     ({"data": (X, np.stack([Y, Y], 1))}, r"y: found shape \[60, 2\]"),
     ({"data": (np.full((60, 2), "a"), Y)}, "X: found <U1 values, expected numbers"),
     ({"data": (np.zeros((60, 3, 8, 8), np.uint8), Y)}, "X: found .* expected the channels last"),

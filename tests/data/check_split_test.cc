@@ -61,7 +61,7 @@ TEST(CheckSplit, NamesAreDistinctAndOnOneLine) {
   EXPECT_EQ(refusal([](DataSplit& split) {
               split.train.class_names = {"", "no"};
             }),
-            "mine: classes: found a label without text, expected a name for each");
+            "mine: classes: found one without a name, expected a name for each");
   EXPECT_EQ(refusal([](DataSplit& split) {
               split.train.class_names = {"no", std::string("a\0b", 3)};
             }),
@@ -70,6 +70,8 @@ TEST(CheckSplit, NamesAreDistinctAndOnOneLine) {
               split.train.columns = {"a", "a"};
             }),
             "mine: columns: found 'a' twice, expected distinct names");
+  EXPECT_EQ(refusal([](DataSplit& split) { split.train.group_names = {""}; }),
+            "mine: people: found one without a name, expected a name for each");
   EXPECT_EQ(refusal([](DataSplit& split) { split.train.group_names = {"a\nn"}; }),
             "mine: people: found \"a\\nn\", expected names without control characters");
 }
