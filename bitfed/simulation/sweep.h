@@ -29,7 +29,8 @@ struct SweepRun {
 };
 
 // Every combination, the last axis fastest, each with every seed. Folders are named by the values:
-// OUT/model.sensitivity-3/seed-0. A key, or a seed, that comes twice is an input_error, as is "seed" as a key.
+// OUT/model.sensitivity-3/seed-0. A key, or a seed, that comes twice is an input_error, as is "seed" as a
+// key.
 std::vector<SweepRun> plan_sweep(const std::vector<GridAxis>& axes, const std::vector<uint64_t>& seeds,
                                  const std::filesystem::path& out);
 
