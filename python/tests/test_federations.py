@@ -480,10 +480,14 @@ except KeyboardInterrupt:
     assert done.stdout == "stopped\n", done.stderr
 
 
-def test_the_package_is_a_program(tiny):
+def test_the_package_is_a_program(tmp_path):
     done = subprocess.run([sys.executable, "-m", "bitfed", "methods"], capture_output=True, text=True)
     assert done.returncode == 0 and "fedtmos" in done.stdout
     done = subprocess.run([sys.executable, "-m", "bitfed", "run", "nothing.toml"], capture_output=True, text=True)
     assert done.returncode == 2 and "nothing.toml" in done.stderr
+    for name in ("quickstart", "recipes/quickstart.toml"):
+        done = subprocess.run([sys.executable, "-m", "bitfed", "run", name, "--set", "model.clauses=x"], capture_output=True,
+                              text=True, cwd=tmp_path)
+        assert "model.clauses: found the string 'x'" in done.stderr
     done = subprocess.run([sys.executable, "-m", "bitfed", "reproduce", "--list"], capture_output=True, text=True)
     assert "fedtmos:table1" in done.stdout
