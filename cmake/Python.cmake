@@ -16,6 +16,7 @@ if(NOT BITFED_PYTHON)
   return()
 endif()
 if(NOT python_found)
-  message(FATAL_ERROR "BITFED_PYTHON: expected Python 3.11 or later with its headers, and its package nanobind")
+  message(FATAL_ERROR "BITFED_PYTHON: expected Python 3.11 or later with its headers (Debian: apt install "
+    "python3-dev), and its package nanobind")
 endif()
 add_subdirectory(python)

@@ -1,7 +1,10 @@
 #include "bitfed/data/check_split.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
+#include <unordered_set>
 
 #include "bitfed/base/error.h"
 
@@ -22,6 +25,22 @@ void expect_below(const Dataset& data, std::string_view field, const std::vector
   }
 }
 
+// Names stand in reports, tables and sources, and models are asked by them: each is one line and means one
+// thing.
+void check_names(const Dataset& data, std::string_view field, const std::vector<std::string>& names) {
+  const auto is_control = [](unsigned char c) { return c < 0x20; };
+  std::unordered_set<std::string_view> seen;
+  for (const std::string& name : names) {
+    if (std::any_of(name.begin(), name.end(), is_control))
+      throw input_error("{}: {}: found {:?}, expected names without control characters", data.name, field,
+                        name);
+    if (name.empty() && field != "columns")
+      throw input_error("{}: {}: found one without a name, expected a name for each", data.name, field);
+    if (!seen.insert(name).second && !name.empty())
+      throw input_error("{}: {}: found '{}' twice, expected distinct names", data.name, field, name);
+  }
+}
+
 void check_dataset(const Dataset& data) {
   if (data.is_table() == (data.image_bytes() > 0))
     throw input_error("{}: expected either columns or images with a height, width and channels", data.name);
@@ -30,6 +49,9 @@ void check_dataset(const Dataset& data) {
   expect_below(data, "labels", data.labels, data.class_count());
   if (!data.groups.empty()) expect_size(data, "groups", data.groups.size(), data.size());
   expect_below(data, "groups", data.groups, data.group_names.size());
+  check_names(data, "classes", data.class_names);
+  check_names(data, "people", data.group_names);
+  check_names(data, "columns", data.columns);
 }
 
 }  // namespace

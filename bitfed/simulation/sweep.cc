@@ -32,6 +32,34 @@ std::string folder_part(const std::string& key, const std::string& value) {
   return name;
 }
 
+// Each key and each seed once: a second one would replace the first, or count a run twice in a mean.
+void check_plan(const std::vector<GridAxis>& axes, const std::vector<uint64_t>& seeds) {
+  std::set<std::string> keys;
+  for (const GridAxis& axis : axes) {
+    if (axis.key == "seed")
+      throw input_error("--grid seed={}: found seeds, expected them in --seeds {}", joined(axis.values, ","),
+                        joined(axis.values, ","));
+    if (!keys.insert(axis.key).second)
+      throw input_error("--grid {}: found it twice, expected all its values in one: {}=A,B", axis.key,
+                        axis.key);
+  }
+  std::set<uint64_t> seen;
+  for (const uint64_t seed : seeds) {
+    if (!seen.insert(seed).second) throw input_error("--seeds: found {} twice", seed);
+  }
+}
+
+// What --set gives must reach every run.
+void check_overrides(const SweepOptions& options) {
+  for (const std::string& text : options.overrides) {
+    const std::string key = text.substr(0, text.find('='));
+    if (key == "seed") throw input_error("--set {}: found a seed, expected it in --seeds", text);
+    for (const GridAxis& axis : options.axes) {
+      if (axis.key == key) throw input_error("--set {}: found a key of --grid, expected another one", text);
+    }
+  }
+}
+
 // Runs are taken in order by several threads.
 class Sweep {
  public:
@@ -163,6 +191,7 @@ GridAxis parse_grid_axis(const std::string& text) {
 
 std::vector<SweepRun> plan_sweep(const std::vector<GridAxis>& axes, const std::vector<uint64_t>& seeds,
                                  const fs::path& out) {
+  check_plan(axes, seeds);
   size_t cells = 1;
   for (const GridAxis& axis : axes) {
     cells *= axis.values.size();
@@ -216,6 +245,7 @@ Experiment load_sweep_run(const SweepOptions& options, const SweepRun& run) {
 }
 
 void check_sweep(const SweepOptions& options, const std::vector<SweepRun>& runs) {
+  check_overrides(options);
   std::set<size_t> seen;
   for (const SweepRun& run : runs) {
     std::error_code code;

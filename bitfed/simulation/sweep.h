@@ -29,7 +29,8 @@ struct SweepRun {
 };
 
 // Every combination, the last axis fastest, each with every seed. Folders are named by the values:
-// OUT/model.sensitivity-3/seed-0.
+// OUT/model.sensitivity-3/seed-0. A key, or a seed, that comes twice is an input_error, as is "seed" as a
+// key.
 std::vector<SweepRun> plan_sweep(const std::vector<GridAxis>& axes, const std::vector<uint64_t>& seeds,
                                  const std::filesystem::path& out);
 
@@ -52,7 +53,7 @@ struct SweepOptions {
 Experiment load_sweep_run(const SweepOptions& options, const SweepRun& run);
 
 // Reads an experiment of each combination that has runs to do: a setting that one of them refuses is an error
-// that names it, before the first run.
+// that names it, before the first run; so is an override that the grid or the seeds would replace.
 void check_sweep(const SweepOptions& options, const std::vector<SweepRun>& runs);
 
 // Called for every finished run, by one thread at a time, in the order in which they finish.

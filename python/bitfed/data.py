@@ -48,10 +48,12 @@ def as_samples(X: Samples) -> np.ndarray:
         try:
             if X.dtype.kind == "c":
                 raise TypeError("they have imaginary parts")
-            values = np.ascontiguousarray(X, dtype=np.float32)
+            with np.errstate(all="ignore"):  # the error below says which number is too large
+                values = np.ascontiguousarray(X, dtype=np.float32)
+                total = values.sum(dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"X: found {X.dtype} values, expected numbers: {error}") from None
-        if not np.isfinite(values.sum(dtype=np.float64)):  # of finite floats the sum is finite; no mask of X's size
+        if not np.isfinite(total):  # of finite floats the sum is finite; no mask of X's size
             row, column = np.argwhere(~np.isfinite(values))[0]
             raise ValueError(f"X: row {row}, column {column} is {X[row, column]}, expected a finite number of 32 bits")
         return values

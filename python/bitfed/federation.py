@@ -65,12 +65,16 @@ class Result:
             events = [json.loads(line) for line in file]
         return [event for event in events if kind in (None, event["event"])]
 
-    def _frame(self, kind: str | None) -> DataFrame:
+    def _frame(self, kind: str | None, *keys: str) -> DataFrame:
         try:
             import pandas
         except ImportError:
             raise ImportError("pandas is not installed: Result.records() gives dictionaries") from None
-        return pandas.DataFrame(self.records(kind))
+        if not keys:
+            return pandas.DataFrame(self.records(kind))
+        # A run that was killed and resumed logs again what came after its last checkpoint.
+        last = {tuple(record[key] for key in keys): record for record in self.records(kind)}
+        return pandas.DataFrame(list(last.values()))
 
     @property
     def events(self) -> DataFrame:
@@ -80,12 +84,12 @@ class Result:
     @property
     def rounds(self) -> DataFrame:
         """A row per round: accuracy, bytes, seconds."""
-        return self._frame("round-finished")
+        return self._frame("round-finished", "round")
 
     @property
     def clients(self) -> DataFrame:
         """A row per client and round: samples, bytes, seconds."""
-        return self._frame("client-finished")
+        return self._frame("client-finished", "round", "client")
 
     def report(self) -> Report:
         return Report([self])

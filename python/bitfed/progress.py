@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 _FORMAT = "{l_bar}{bar}| {elapsed}<{remaining}{postfix}"
+
+
+def _tqdm() -> Any:
+    """tqdm's bar, of a notebook in a notebook; None where it is not installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a notebook without ipywidgets shows text
+            from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm
 
 
 class Progress:
@@ -22,11 +34,8 @@ class Progress:
         self._finished = 0.0
 
     def __enter__(self) -> "Progress":
-        if self._shown:
-            try:
-                from tqdm.auto import tqdm
-            except ImportError:
-                return self
+        tqdm = _tqdm() if self._shown else None
+        if tqdm is not None:
             self._bar = tqdm(total=1.0, bar_format=_FORMAT, leave=False)
         return self
 
@@ -61,11 +70,8 @@ class Progress:
 @contextmanager
 def fit_progress(shown: bool, name: str) -> Iterator[Callable[[float], None] | None]:
     """What a trainer tells the fraction done; None if nothing is shown."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError:
-        shown = False
-    if not shown:
+    tqdm = _tqdm() if shown else None
+    if tqdm is None:
         yield None
         return
     with tqdm(total=1.0, desc=name, bar_format=_FORMAT, leave=False) as bar:

@@ -59,7 +59,8 @@ def _own_labels(table: Any, label: str, class_names: list[str]) -> np.ndarray:
         values = distinct.column(0).to_pylist()
     texts = [row[0].strip(" \t") for row in csv.reader(io.StringIO(_csv(distinct, label).decode(), newline=""))][1:]
     own = dict(zip(texts, values)) if len(texts) == len(values) else {}
-    return np.array([own.get(name, name) for name in class_names])
+    classes = [own.get(name, name) for name in class_names]
+    return np.array(classes, dtype=None if len({type(value) for value in classes}) == 1 else object)
 
 
 def _arrow(source: Any, name: str) -> Any:
@@ -71,6 +72,7 @@ def _arrow(source: Any, name: str) -> Any:
         raise ImportError(f"{name}: Parquet is read by pyarrow, which is not installed: pip install pyarrow") from error
     try:
         table = parquet.read_table(source) if is_parquet(source) else source
+        table = table.collect() if hasattr(table, "collect") else table  # a polars query that has not run yet
         table = table.to_arrow() if hasattr(table, "to_arrow") else table  # polars
         for index, column in enumerate(table.schema):
             if pyarrow.types.is_dictionary(column.type):

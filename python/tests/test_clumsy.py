@@ -154,6 +154,8 @@ def test_a_path_in_a_recipe(tmp_path):
     ({"method": "fedtmos"}, "method: found 'fedtmos'"),
     ({"resume": True, "overwrite": True}, "overwrite: found it together with resume"),
     ({"data": (X, None)}, "y: found None"),
+    ({"data": (X, np.array(["a", "a\0b", ""])[Y])}, r'arrays: classes: found "a\\x00b", expected names without control'),
+    ({"data": (X, np.array(["a", "b", ""])[Y])}, "arrays: classes: found one without a name"),
     ({"data": (X, np.stack([Y, Y], 1))}, r"y: found shape \[60, 2\]"),
     ({"data": (np.full((60, 2), "a"), Y)}, "X: found <U1 values, expected numbers"),
     ({"data": (np.zeros((60, 3, 8, 8), np.uint8), Y)}, "X: found .* expected the channels last"),
@@ -168,6 +170,7 @@ def test_arguments_of_a_run(arguments, text):
     ({"image": 64}, "data.image: found 64, expected"),
     ({"size": [64, 64]}, r"data.size: found \[64, 64\], but X holds images of \[8, 8\]; arrays are not scaled"),
     ({"channels": 3}, "data.channels: found 3, but X holds images of 1"),
+    ({"class_names": ["a", "b", "a"]}, "arrays: classes: found 'a' twice, expected distinct names"),
     ({"class_names": ["a", "b"]}, "data.class_names: found 2 names, expected 3, for the labels 0 to 2"),
     ({"class_names": "abc"}, "data.class_names: found 'abc', expected a list"),
 ])
@@ -202,6 +205,7 @@ def test_images_of_zero_and_one_are_bits_or_refused():
     assert len({str(fitted.predict(X)) for fitted, X in zip(same, (bits, bits > 0, bits, bits > 0))}) == 1
 
 
+@pytest.mark.filterwarnings("error")
 def test_what_is_no_array():
     class Sparse:
         def toarray(self): ...

@@ -84,6 +84,25 @@ def test_a_result_shows_itself(tiny):
     assert "fedtm" in str(bitfed.report(result, result))
 
 
+def test_a_notebook_without_widgets_is_not_warned(tiny):
+    """A kernel has a configuration of this name; tqdm looks for it and for ipywidgets."""
+    pytest.importorskip("tqdm")
+    script = f"""
+import sys, types, warnings
+sys.modules["ipywidgets"] = None
+kernel = types.ModuleType("IPython")
+kernel.get_ipython = lambda: types.SimpleNamespace(config=dict(IPKernelApp=dict()))
+sys.modules["IPython"] = kernel
+import bitfed
+warnings.simplefilter("error")
+bitfed.TsetlinClassifier(4, epochs=1).fit([[0.0], [1.0]], [0, 1])
+assert "tqdm" not in sys.modules
+bitfed.run({str(tiny / 'fedtm.toml')!r})
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0 and "fedtm" in done.stderr and "ipywidgets" not in done.stderr, done.stderr
+
+
 def test_progress_uses_tqdm(tiny, capsys):
     pytest.importorskip("tqdm")
     bitfed.run(tiny / "fedtm.toml")
@@ -317,6 +336,11 @@ bitfed.run(RECIPE, images(pathlib.Path({str(tiny)!r})), method=Slow(), out={str(
     assert resumed.model_sha256 == whole.model_sha256
     rounds = [event["round"] for event in resumed.records("round-finished")]
     assert rounds.count(1) == 1 and rounds[-1] == 4  # the first round was not repeated
+    with open(resumed.folder / "events.jsonl", "a") as log:  # as if killed after a round that was not checkpointed
+        log.writelines(json.dumps(event) + "\n" for event in resumed.records() if event.get("round") == 4)
+    assert resumed.rounds["round"].tolist() == [1, 2, 3, 4]
+    assert len(resumed.clients) == 4 * resumed.summary["clients"]
+    assert len(resumed.records("round-finished")) == len(rounds) + 1
 
 
 class Slow(Centroids):
@@ -456,10 +480,14 @@ except KeyboardInterrupt:
     assert done.stdout == "stopped\n", done.stderr
 
 
-def test_the_package_is_a_program(tiny):
+def test_the_package_is_a_program(tmp_path):
     done = subprocess.run([sys.executable, "-m", "bitfed", "methods"], capture_output=True, text=True)
     assert done.returncode == 0 and "fedtmos" in done.stdout
     done = subprocess.run([sys.executable, "-m", "bitfed", "run", "nothing.toml"], capture_output=True, text=True)
     assert done.returncode == 2 and "nothing.toml" in done.stderr
+    for name in ("quickstart", "recipes/quickstart.toml"):
+        done = subprocess.run([sys.executable, "-m", "bitfed", "run", name, "--set", "model.clauses=x"], capture_output=True,
+                              text=True, cwd=tmp_path)
+        assert "model.clauses: found the string 'x'" in done.stderr
     done = subprocess.run([sys.executable, "-m", "bitfed", "reproduce", "--list"], capture_output=True, text=True)
     assert "fedtmos:table1" in done.stdout

@@ -68,6 +68,24 @@ def test_predictions_are_the_frames_own_labels(frame, expected):
         assert all(isinstance(name, str) for name in results[0].summary["class_names"])
 
 
+def test_labels_of_several_types_stay_what_they_are(frame):
+    labels = frame.kind.map({8: 1, 9: "a", 10: 2.5, 11: "b"}).astype(object)
+    classes = bitfed.run(RECIPE, frame.assign(kind=labels), progress=False).model.classes.tolist()
+    assert classes == [1, 2.5, "a", "b"] and isinstance(classes[0], int)
+
+
+def test_a_query_of_polars_is_run(frame, expected):
+    pyarrow = pytest.importorskip("pyarrow")
+
+    class LazyFrame:
+        columns = list(frame.columns)
+
+        def collect(self):
+            return pyarrow.Table.from_pandas(frame)
+
+    assert bitfed.run(RECIPE, LazyFrame(), progress=False).model_sha256 == expected["model_sha256"]
+
+
 def test_spaces_around_the_name_of_the_label(frame):
     pyarrow = pytest.importorskip("pyarrow")
     spaced = frame.rename(columns={"kind": " kind"})

@@ -53,5 +53,28 @@ TEST(CheckSplit, NamesWhatDoesNotFit) {
   EXPECT_THAT(refusal([](DataSplit& split) { split.test.columns = {"b", "a"}; }), HasSubstr("other"));
 }
 
+TEST(CheckSplit, NamesAreDistinctAndOnOneLine) {
+  EXPECT_EQ(refusal([](DataSplit& split) {
+              split.train.class_names = {"no", "no"};
+            }),
+            "mine: classes: found 'no' twice, expected distinct names");
+  EXPECT_EQ(refusal([](DataSplit& split) {
+              split.train.class_names = {"", "no"};
+            }),
+            "mine: classes: found one without a name, expected a name for each");
+  EXPECT_EQ(refusal([](DataSplit& split) {
+              split.train.class_names = {"no", std::string("a\0b", 3)};
+            }),
+            "mine: classes: found \"a\\x00b\", expected names without control characters");
+  EXPECT_EQ(refusal([](DataSplit& split) {
+              split.train.columns = {"a", "a"};
+            }),
+            "mine: columns: found 'a' twice, expected distinct names");
+  EXPECT_EQ(refusal([](DataSplit& split) { split.train.group_names = {""}; }),
+            "mine: people: found one without a name, expected a name for each");
+  EXPECT_EQ(refusal([](DataSplit& split) { split.train.group_names = {"a\nn"}; }),
+            "mine: people: found \"a\\nn\", expected names without control characters");
+}
+
 }  // namespace
 }  // namespace bitfed

@@ -101,6 +101,10 @@ TEST(Npy, ValuesOfEveryType) {
   EXPECT_EQ(text.text(0), "aé");
   EXPECT_EQ(text.text(1), "b");
   EXPECT_EQ(parse_npy(npy("|S3", "(1,)", {'o', 'k', 0}), "a").text(0), "ok");
+  // Zeros at the end are padding; within a string they tell it from another one.
+  const NpyArray zeros = parse_npy(npy("|S3", "(2,)", {'a', 0, 'b', 'a', 0, 0}), "a");
+  EXPECT_EQ(zeros.text(0), std::string("a\0b", 3));
+  EXPECT_EQ(zeros.text(1), "a");
 }
 
 // [[1, 2, 3], [4, 5, 6]] is stored as 1 4 2 5 3 6.
@@ -138,6 +142,9 @@ TEST(Zip, DamageIsNoticed) {
   Bytes spoilt = whole;
   spoilt[32] ^= 0xff;
   EXPECT_THAT(fault(spoilt), HasSubstr("a is damaged"));
+  Bytes large = whole;  // where the directory begins stands in a record that archives of 4 GiB have
+  std::fill(large.end() - 6, large.end() - 2, 0xff);
+  EXPECT_THAT(fault(large), HasSubstr("found a ZIP64 directory"));
 }
 
 TEST(Arrays, ImagesOfBytesAndOfFloats) {
@@ -196,6 +203,8 @@ TEST(Npz, PartsOfKeras) {
   write_file_atomically(folder / "n.npz", zip({{"images.npy", x}}));
   EXPECT_THAT(input_error_of([&] { load_npz(folder / "n.npz", {}); }),
               HasSubstr("found images, expected x and y"));
+  write_file_atomically(folder / "t.npz", zip({{"x.npy", x}, {"y.npy", y}, {"x.npy", x}}));
+  EXPECT_THAT(input_error_of([&] { load_npz(folder / "t.npz", {}); }), HasSubstr("holds 'x.npy' twice"));
 }
 
 }  // namespace

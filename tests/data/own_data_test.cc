@@ -128,6 +128,13 @@ TEST(OwnData, PeopleOfATable) {
   EXPECT_THAT(load(keys, folder.path()).train.group_names, ElementsAre("x", "y"));
   write_file_atomically(folder / "who.csv", std::string_view("file,person\na/1.png,x\n"));
   EXPECT_THAT(fault(keys, folder.path()), HasSubstr("has no line for the file a/2.png"));
+  write_file_atomically(folder / "who.csv",
+                        std::string_view("file,person\na/1.png,x\na/2.png,\nb/1.png,x\n"));
+  EXPECT_THAT(fault(keys, folder.path()),
+              HasSubstr("who.csv: line 3: found no person, expected whose a/2.png is"));
+  write_file_atomically(folder / "who.csv",
+                        std::string_view("file,person\na/1.png,x\nb/1.png,x\na/1.png,y\n"));
+  EXPECT_THAT(fault(keys, folder.path()), HasSubstr("line 4: found a/1.png of 'y', expected 'x' as before"));
 }
 
 TEST(OwnData, SizesAreMadeEqualOnDemand) {
@@ -173,6 +180,10 @@ TEST(OwnData, TinyImagenet) {
   const DataSplit split = load("folder = 't'", folder.path());
   EXPECT_THAT(split.train.class_names, ElementsAre("n01", "n02"));
   EXPECT_THAT(split.test.labels, ElementsAre(1));
+  write_file_atomically(folder / "t/val/val_annotations.txt",
+                        std::string_view("val_0.JPEG\tn03\t0\t0\t1\t1\n"));
+  EXPECT_THAT(fault("folder = 't'", folder.path()),
+              HasSubstr("line 1: found class \"n03\", expected a folder of train"));
   write_file_atomically(folder / "t/val/val_annotations.txt", std::string_view("../../x\n"));
   EXPECT_THAT(fault("folder = 't'", folder.path()), HasSubstr("line 1: expected a file, a tab and a class"));
 }

@@ -31,10 +31,16 @@ refuse() {
   [ $status = 2 ] && grep -Eq -- "$text" err || fail "$*: status $status: $(cat err)"
 }
 refuse '--grid model.clauses: expected key=value' one-shot.toml --grid model.clauses --out bad
-refuse "metrics: found 'acuracy'.*accuracy" one-shot.toml --grid seed=1 --metrics acuracy --out bad
+refuse "metrics: found 'acuracy'.*accuracy" one-shot.toml --grid model.sensitivity=3 --metrics acuracy --out bad
 refuse 'model.clauses' one-shot.toml --grid model.clauses=7 --out bad
 refuse '--grid model.sensitivity=3 model.clauses=7: .*model.clauses: found 7' one-shot.toml --grid model.sensitivity=3 \
   --grid model.clauses=20,7 --seeds 0,1 --out bad
+refuse '--grid model.sensitivity: found it twice' one-shot.toml --grid model.sensitivity=3 --grid model.sensitivity=10 --out bad
+refuse 'expected them in --seeds 3,4' one-shot.toml --grid seed=3,4 --out bad
+refuse '--seeds: found 0 twice' one-shot.toml --grid model.sensitivity=3 --seeds 0,1,0 --out bad
+refuse '--set seed=5: found a seed' one-shot.toml --grid model.sensitivity=3 --set seed=5 --out bad
+refuse '--set model.sensitivity=5: found a key of --grid' one-shot.toml --grid model.sensitivity=3 \
+  --set model.sensitivity=5 --out bad
 [ ! -e bad ] || fail "runs although a setting of a later one is refused: $(ls bad)"
 refuse 'another recipe' one-shot.toml --grid method.name=fedtm-bank,fedtmos --grid model.sensitivity=3,10 --seeds 0,1 \
   --set client.epochs=4 --out sweep

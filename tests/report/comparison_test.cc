@@ -42,6 +42,21 @@ TEST(Comparison, SeedsOfOneRecipeAreGrouped) {
   EXPECT_THAT(comparison_text({runs[0], runs[3]}), Not(HasSubstr("±")));
 }
 
+// The runs of a sweep lie in a folder for each combination; others lie side by side.
+TEST(Comparison, GroupsOfOneNameAreToldApartByFolder) {
+  const auto labels = [](const std::vector<RunFolder>& runs) {
+    std::vector<std::string> found;
+    for (const SeedGroup& group : seed_groups(runs)) found.push_back(group.label);
+    return found;
+  };
+  EXPECT_THAT(labels({run_of("s/x/seed-0", 0, 0.5), run_of("s/x/seed-1", 1, 0.5),
+                      run_of("s/y/seed-0", 0, 0.5, 20), run_of("s/y/seed-1", 1, 0.5, 20)}),
+              ElementsAre("r, fedtm (s/x)", "r, fedtm (s/y)"));
+  EXPECT_THAT(labels({run_of("a0", 0, 0.5), run_of("a1", 1, 0.5), run_of("b0", 0, 0.5, 20),
+                      run_of("b1", 1, 0.5, 20)}),
+              ElementsAre("r, fedtm (a0)", "r, fedtm (b0)"));
+}
+
 TEST(Comparison, SpreadByHand) {
   EXPECT_FALSE(spread_of({1}));
   const Spread spread = *spread_of({1, 2, 6});

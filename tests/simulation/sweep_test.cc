@@ -37,6 +37,15 @@ TEST(Sweep, EveryCombinationWithEverySeed) {
   EXPECT_NE(alike[0].folder, alike[1].folder);
 }
 
+TEST(Sweep, AKeyOrASeedThatComesTwice) {
+  const auto refused = [](const std::vector<GridAxis>& axes, const std::vector<uint64_t>& seeds) {
+    return error_text([&] { plan_sweep(axes, seeds, "out"); });
+  };
+  EXPECT_THAT(refused({{"a", {"1"}}, {"a", {"2"}}}, {0}), HasSubstr("--grid a: found it twice"));
+  EXPECT_THAT(refused({{"seed", {"1", "2"}}}, {0}), HasSubstr("expected them in --seeds 1,2"));
+  EXPECT_THAT(refused({{"a", {"1"}}}, {3, 0, 3}), HasSubstr("--seeds: found 3 twice"));
+}
+
 TEST(Sweep, GroupsOfRunsThatMayShareTheirClients) {
   const std::vector<GridAxis> axes = {{"method.name", {"x", "y"}}, {"model.clauses", {"1", "2"}}};
   const auto groups = group_sweep(axes, plan_sweep(axes, {0, 7}, "out"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
@@ -97,7 +98,13 @@ std::map<std::string, std::string> read_people(const fs::path& path) {
   while (reader.next(fields)) {
     if (fields.size() <= std::max(file, person))
       throw input_error("{}: line {}: {} fields, expected more", path.string(), reader.line(), fields.size());
-    people[std::string(fields[file])] = std::string(fields[person]);
+    if (fields[person].empty())
+      throw input_error("{}: line {}: found no person, expected whose {} is", path.string(), reader.line(),
+                        fields[file]);
+    const auto [place, is_new] = people.try_emplace(std::string(fields[file]), fields[person]);
+    if (!is_new && place->second != fields[person])
+      throw input_error("{}: line {}: found {} of '{}', expected '{}' as before", path.string(),
+                        reader.line(), fields[file], fields[person], place->second);
   }
   return people;
 }
@@ -209,6 +216,8 @@ TinyImagenet load_tiny_imagenet(const fs::path& folder, const ImageFolderOptions
   std::vector<ImageFile> train;
   for (const fs::path& path : folders_of(folder / "train", "class"))
     list_images(path / "images", path.filename().string(), "", &train);
+  std::set<std::string_view> classes;
+  for (const ImageFile& file : train) classes.insert(file.class_name);
   const fs::path notes = folder / "val" / "val_annotations.txt";
   const std::string text = read_text_file(notes);
   std::vector<ImageFile> test;
@@ -222,6 +231,9 @@ TinyImagenet load_tiny_imagenet(const fs::path& folder, const ImageFolderOptions
     if (tab == std::string::npos || row.find('/') < tab)
       throw input_error("{}: line {}: expected a file, a tab and a class", notes.string(), line);
     const std::string class_name = row.substr(tab + 1, next == std::string::npos ? next : next - tab - 1);
+    if (!classes.contains(class_name))
+      throw input_error("{}: line {}: found class {:?}, expected a folder of train", notes.string(), line,
+                        class_name);
     test.push_back({folder / "val" / "images" / row.substr(0, tab), class_name, ""});
   }
   if (test.empty()) throw input_error("{}: names no image", notes.string());

@@ -162,19 +162,16 @@ std::string NpyArray::text(size_t index) const {
     const bool is_whole = std::fabs(value) < 1e15 && value == std::floor(value);
     return is_whole ? fmt::format("{}", static_cast<int64_t>(value)) : fmt::format("{}", value);
   }
-  // Strings are padded with zeros.
   std::string text;
   for (size_t i = 0; kind == 'U' && i < item_bytes / 4; ++i) {
     const auto code = value_at<uint32_t>(values, index * item_bytes / 4 + i);
-    if (code == 0) break;
     // What is no character becomes U+FFFD.
     append_utf8(code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF) ? 0xFFFD : code, &text);
   }
   for (size_t i = 0; kind == 'S' && i < item_bytes; ++i) {
-    const uint8_t byte = values[index * item_bytes + i];
-    if (byte == 0) break;
-    append_utf8(byte, &text);  // as Latin-1
+    append_utf8(values[index * item_bytes + i], &text);  // as Latin-1
   }
+  text.resize(text.find_last_not_of('\0') + 1);  // strings are padded with zeros
   return text;
 }
 
@@ -212,8 +209,12 @@ std::vector<NamedArray> parse_npz(std::span<const uint8_t> bytes, std::string_vi
   for (const ZipFile& file : parse_zip(bytes, name)) {
     if (!file.name.ends_with(".npy"))
       throw input_error("{}: holds '{}', expected arrays (.npy)", name, file.name);
-    arrays.push_back({file.name.substr(0, file.name.size() - 4),
-                      parse_npy(file.content, fmt::format("{}: {}", name, file.name))});
+    NamedArray array{file.name.substr(0, file.name.size() - 4),
+                     parse_npy(file.content, fmt::format("{}: {}", name, file.name))};
+    if (std::any_of(arrays.begin(), arrays.end(),
+                    [&](const NamedArray& other) { return other.name == array.name; }))
+      throw input_error("{}: holds '{}' twice, expected it once", name, file.name);
+    arrays.push_back(std::move(array));
   }
   return arrays;
 }

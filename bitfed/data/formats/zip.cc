@@ -153,6 +153,9 @@ std::vector<ZipFile> parse_zip(std::span<const uint8_t> bytes, std::string_view 
   const uint16_t count = end.u16_le();
   const uint32_t directory_bytes = end.u32_le();
   const uint32_t offset = end.u32_le();
+  if (offset == kInZip64 || count == 0xffff)
+    throw input_error("{}: found a ZIP64 directory, expected an archive of fewer than 65535 files and 4 GiB",
+                      name);
   if (count > kMaximumFiles || offset > bytes.size() || directory_bytes > bytes.size() - offset) {
     throw input_error("{}: its ZIP directory says {} files in {} bytes at byte {}, the archive has {} bytes",
                       name, count, directory_bytes, offset, bytes.size());

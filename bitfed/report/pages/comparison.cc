@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <numeric>
 #include <set>
@@ -139,6 +140,16 @@ bool has_seed(const std::vector<RunFolder>& runs, const SeedGroup& group, uint64
                      [&](size_t run) { return runs[run].summary.seed == seed; });
 }
 
+// The folder that holds the group's runs and no others, as in a sweep; else that of its first run.
+std::string folder_of(const std::vector<RunFolder>& runs, const SeedGroup& group) {
+  const std::filesystem::path folder = runs[group.runs.front()].folder;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const bool is_of_group = std::find(group.runs.begin(), group.runs.end(), i) != group.runs.end();
+    if (is_of_group != (runs[i].folder.parent_path() == folder.parent_path())) return folder.string();
+  }
+  return folder.parent_path().string();
+}
+
 }  // namespace
 
 std::vector<SeedGroup> seed_groups(const std::vector<RunFolder>& runs) {
@@ -154,10 +165,10 @@ std::vector<SeedGroup> seed_groups(const std::vector<RunFolder>& runs) {
     if (!has_seed(runs, group, *seed)) group.runs.push_back(i);
   }
   std::erase_if(groups, [](const SeedGroup& group) { return group.runs.size() < 2; });
-  for (size_t i = 0; i < groups.size(); ++i) {
-    const auto same = [&](const SeedGroup& other) { return other.label == groups[i].label; };
-    if (std::count_if(groups.begin(), groups.end(), same) < 2) continue;
-    groups[i].label += fmt::format(" ({})", runs[groups[i].runs.front()].folder.string());
+  std::map<std::string, size_t> alike;
+  for (const SeedGroup& group : groups) ++alike[group.label];
+  for (SeedGroup& group : groups) {
+    if (alike[group.label] > 1) group.label += fmt::format(" ({})", folder_of(runs, group));
   }
   return groups;
 }
