@@ -47,15 +47,10 @@ std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& up
       }
     }
   }
-  std::vector<std::string> notes;
   std::vector<bool> held;
-  for (size_t label = 0; label < samples.size(); ++label) {
-    held.push_back(samples[label] > 0);
-    if (!is_too_few(samples[label])) continue;
-    notes.push_back(fmt::format("class '{}' has {} sample{} at all clients together: too few to trust",
-                                recipe.prototype.class_names[label], samples[label],
-                                samples[label] == 1 ? "" : "s"));
-  }
+  for (const uint64_t of_class : samples) held.push_back(of_class > 0);
+  std::vector<std::string> notes =
+      notes_on_few_samples(recipe.prototype.class_names, samples, "at all clients together");
   for (std::string& note : notes_on_silence(recipe.prototype.class_names, held, members))
     notes.push_back(std::move(note));
   if (2 * weak > banks) {
@@ -335,6 +330,17 @@ std::unique_ptr<TsetlinModel> model_after_round(std::vector<TsetlinMember> membe
     for (size_t label = 0; label < held.size(); ++label) members[0].bias[label] = held[label] ? 0 : -1;
   }
   return std::make_unique<TsetlinModel>(held.size(), std::move(members));
+}
+
+std::vector<std::string> notes_on_few_samples(const std::vector<std::string>& class_names,
+                                              const std::vector<uint64_t>& samples, const char* where) {
+  std::vector<std::string> notes;
+  for (size_t label = 0; label < samples.size(); ++label) {
+    if (!is_too_few(samples[label])) continue;
+    notes.push_back(fmt::format("class '{}' has {} sample{} {}: too few to trust", class_names[label],
+                                samples[label], samples[label] == 1 ? "" : "s", where));
+  }
+  return notes;
 }
 
 std::vector<std::string> notes_on_silence(const std::vector<std::string>& class_names,
