@@ -17,6 +17,7 @@ using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // Three classes, two clauses each, six literals.
 constexpr const char* kRecipe =
@@ -144,6 +145,37 @@ TEST(FedtmStatesTest, AnEmptyModelAtTheEndIsAFailure) {
   EXPECT_THAT(error_text([&] { server->finish_round(2); }), HasSubstr("empty model"));
 }
 
+// The most that any round had counts, and it is kept in checkpoints but not sent to clients.
+TEST(FedtmStatesTest, FewSamplesAreNoted) {
+  const auto server = method()->make_server();
+  const TsetlinRecipe recipe =
+      read_tsetlin_recipe({Config::parse(kRecipe, "recipe"), hand_made::images(3, 3)});
+  const auto round = [&](uint32_t number, uint32_t samples) {
+    const CommonMachine common = CommonMachine::read(server->broadcast(number), recipe);
+    const Automata base = rows_of(common.specialists[0], {0}, 2, 6);
+    server->accept(0, upload_of({{0, samples, 200, 10}}, base));
+    server->finish_round(number);
+  };
+  round(1, 5);
+  EXPECT_THAT(server->notes(),
+              Contains(HasSubstr("class '0' has 5 samples at the clients of a round, at most")));
+  const auto restored = method()->make_server();
+  restored->restore(decode(encode(server->save()), "checkpoint"));
+  EXPECT_EQ(restored->notes(), server->notes());
+  EXPECT_EQ(restored->broadcast(2), server->broadcast(2));
+  EXPECT_FALSE(server->broadcast(2).metadata.contains("most_samples"));
+  State of_an_earlier_build = server->save();
+  of_an_earlier_build.metadata.erase("most_samples");
+  method()->make_server()->restore(of_an_earlier_build);
+  for (const char* damaged : {"7", "[]", "[1,-2,3]", "[1,2,\"x\"]"}) {
+    State changed = server->save();
+    changed.metadata["most_samples"] = damaged;
+    EXPECT_THAT(error_text([&] { method()->make_server()->restore(changed); }), HasSubstr("most_samples"));
+  }
+  round(2, 40);
+  EXPECT_THAT(server->notes(), Not(Contains(HasSubstr("too few"))));
+}
+
 TEST(FedtmStatesTest, AHeldClassWithoutClausesIsNoted) {
   EXPECT_THAT(begun_server()->notes(),
               Contains("clients hold class '1', but it has no clauses: it is never predicted"));
@@ -183,6 +215,7 @@ TEST(FedtmStatesTest, SaveAndRestore) {
   restored->restore(decode(encode(server->save()), "checkpoint"));
   EXPECT_EQ(restored->broadcast(2), server->broadcast(2));
   EXPECT_EQ(restored->model()->state(), server->model()->state());
+  EXPECT_EQ(restored->notes(), server->notes());
 }
 
 TEST(FedtmStatesTest, ARefusedUploadDoesNotCount) {

@@ -12,12 +12,17 @@
 namespace bitfed {
 namespace {
 
+using hand_made::Bank;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 // A client that holds one class, whose samples have all other classes as their rivals, equally often.
 Margins margins_of(uint16_t label, uint32_t samples, const std::vector<float>& means,
@@ -124,6 +129,26 @@ TEST(MarginFitTest, AClientThatClaimsMoreThanAllOthers) {
   EXPECT_LT(std::abs(with(UINT32_MAX, -far)[0]), 60);
 }
 
+// A margin of 0 on average is below 0 for half of the samples, one of a deviation for 15.87 %. The first
+// client counts three times, and the third, whose samples are all wrong, has too few to be named.
+TEST(MarginFitTest, DisagreementByHand) {
+  const auto disagreement = [](const std::vector<Margins>& clients, const std::vector<double>& offsets) {
+    MarginFit fit(2);
+    for (uint32_t client = 0; client < clients.size(); ++client) fit.accept(client, clients[client]);
+    return fit.disagreement(offsets);
+  };
+  const std::vector<Margins> clients = {margins_of(0, 300, {0, 0.5f}, {0, 0.5f}),
+                                        margins_of(1, 100, {0, 0}, {0.5f, 0}),
+                                        margins_of(1, 20, {-1, 0}, {0, 0})};
+  const Disagreement plain = disagreement(clients, {0, 0});
+  EXPECT_NEAR(plain.wrong, (300 * 0.1587 + 100 * 0.5 + 20) / 420, 1e-4);
+  EXPECT_EQ(plain.clients, 0u);
+  const Disagreement moved = disagreement(clients, {0.25, -0.25});  // margins of class 1 are half lower
+  EXPECT_NEAR(moved.wrong, (300 * 0.0228 + 100 * 0.8413 + 20) / 420, 1e-4);
+  EXPECT_EQ(moved.clients, 1u);
+  EXPECT_EQ(disagreement({}, {0, 0}).wrong, 0);
+}
+
 // A score of 10 / 20 for class 0 where the first pixel is set, of 20 / 20 for class 1 where the second is, of
 // 4 / 20 for class 2 where the third is.
 constexpr const char* kRecipe =
@@ -183,6 +208,83 @@ TEST(MarginFitTest, TheSecondRoundAddsOffsets) {
   const TsetlinMember& member = dynamic_cast<const TsetlinModel&>(*model).members().front();
   EXPECT_THAT(member.bias, ElementsAre(4, -4, 0));
   EXPECT_THAT(hand_made::weights_of(member, 0), ElementsAre(10, -1));
+}
+
+// What a second exchange says of clients whose labels are each other's, and not of those that agree.
+TEST(MarginFitTest, ClientsThatDisagreeAreNoted) {
+  const auto method = hand_made::method_of(kRecipe, hand_made::images(3, 3));
+  const auto notes = [&](float margin) {
+    const auto server = fused_server(*method);
+    for (const uint32_t client : {0u, 1u}) {
+      State message;
+      message.add("classes", {2}, std::vector<uint16_t>{0, 1});
+      message.add("samples", {2}, std::vector<uint32_t>{500, 500});
+      message.add("rivals", {2, 3}, std::vector<float>{0, 1, 0, 1, 0, 0});
+      const float own = client == 0 ? 1 : margin;
+      message.add("margins", {2, 3}, std::vector<float>{0, own, 0, own, 0, 0});
+      message.add("deviations", {2, 3}, std::vector<float>(6));
+      server->accept(client, message);
+    }
+    server->finish_round(2);
+    return server->notes();
+  };
+  EXPECT_THAT(notes(-1),
+              IsSupersetOf({HasSubstr("do not trust this model: it takes about 50 % of the clients'"),
+                            HasSubstr("1 of 2 clients: the model takes more than half")}));
+  EXPECT_THAT(notes(1), Not(Contains(HasSubstr("own training samples for another class"))));
+}
+
+// The first client knows half of two classes, the second three quarters of the third: (200 * 1 + 300 * 0.75)
+// / (3 * 500). The bytes are those of the second exchange.
+TEST(MarginFitTest, ASecondExchangeIsOfferedWhereClientsKnowLittle) {
+  const auto offers = [](const std::string& recipe, const std::vector<std::vector<Bank>>& clients) {
+    const auto method = hand_made::method_of(recipe, hand_made::images(3, 3));
+    const auto server = method->make_server();
+    std::vector<State> uploads;
+    for (const std::vector<Bank>& banks : clients) uploads.push_back(hand_made::upload_of(banks, 6));
+    hand_made::fuse(*server, uploads);
+    std::vector<std::string> found;
+    for (const std::string& note : server->notes()) {
+      if (note.find("second exchange") != std::string::npos) found.push_back(note);
+    }
+    return found;
+  };
+  const auto bank = [](uint16_t label, uint32_t samples) {
+    return Bank{.label = label, .samples = samples, .weights = {10, 1}, .clauses = {{label}, {}}};
+  };
+  const std::string one = "[model]\nname = \"tm\"\nclauses = 2\nthreshold = 20\n[method]\nname = \"";
+  const std::vector<std::vector<Bank>> little = {{bank(0, 100), bank(1, 100)}, {bank(2, 300)}};
+
+  const auto method =
+      hand_made::method_of("rounds = 2\n" + one + "fedtm-largest\"\n", hand_made::images(3, 3));
+  const auto server = method->make_server();
+  hand_made::fuse(*server, {hand_made::upload_of(little[0], 6), hand_made::upload_of(little[1], 6)});
+  Dataset first = hand_made::images(3, 3, {{1, 0, 0}, {0, 1, 0}});
+  first.labels = {0, 1};
+  Dataset second = hand_made::images(3, 3, {{0, 0, 1}});
+  second.labels = {2};
+  const ClientContext context{RandomStream({0, "client", 2, 0}), {}, {}, {}};
+  const auto client = method->make_client();
+  const State broadcast = server->broadcast(2);
+  const size_t replies = (encode(client->train(broadcast, first, context)).size() +
+                          encode(client->train(broadcast, second, context)).size()) /
+                         2;
+  const auto kilobytes = [](size_t bytes) {
+    return fmt::format("{:.1f} KB", static_cast<double>(bytes) / 1000);
+  };
+  EXPECT_THAT(offers(one + "fedtm-largest\"\n", little),
+              ElementsAre(AllOf(HasSubstr("clients know 28 % of the classes"), HasSubstr("rounds = 2"),
+                                HasSubstr("sends each client " + kilobytes(encode(broadcast).size())),
+                                HasSubstr("takes back " + kilobytes(replies)))));
+  for (const char* name : {"fedtm-bank", "fedtmos", "fedtmos-ensemble"})
+    EXPECT_THAT(offers(one + name + "\"\n", little), SizeIs(1)) << name;
+
+  EXPECT_THAT(offers("rounds = 2\n" + one + "fedtm-bank\"\n", little), IsEmpty());
+  EXPECT_THAT(offers(one + "fedtmos\"\nnormalise = \"batch\"\n", little), IsEmpty());
+  EXPECT_THAT(offers(one + "fedtm-bank\"\n", {little[0]}), IsEmpty()) << "one client";
+  EXPECT_THAT(offers(one + "fedtm-bank\"\n", {little[0], {bank(2, 29)}}), IsEmpty()) << "too few samples";
+  const std::vector<Bank> all = {bank(0, 100), bank(1, 100), bank(2, 100)};
+  EXPECT_THAT(offers(one + "fedtm-bank\"\n", {all, all}), IsEmpty()) << "half of the classes is not little";
 }
 
 TEST(MarginFitTest, RefusesMessagesThatDoNotFit) {

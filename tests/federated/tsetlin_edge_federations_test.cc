@@ -12,7 +12,9 @@
 namespace bitfed {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::HasSubstr;
 
 constexpr size_t kClasses = 4;
 constexpr size_t kWidth = 8;
@@ -141,7 +143,7 @@ TEST_P(TsetlinEdgeFederationsTest, OneClassEach) {
 }
 
 // Twelve clients with a sample each: their clauses know three of the sixteen samples of a class by heart, and
-// the one-shot methods say that this is too little.
+// all methods say that this is too little.
 TEST_P(TsetlinEdgeFederationsTest, OneSampleEach) {
   for (const std::string& name : tsetlin_methods()) {
     SCOPED_TRACE(name);
@@ -149,8 +151,7 @@ TEST_P(TsetlinEdgeFederationsTest, OneSampleEach) {
     for (uint16_t i = 0; i < 12; ++i) clients.push_back(samples_of({static_cast<uint16_t>(i % 4)}, 1, i));
     std::vector<std::string> notes;
     EXPECT_GT(accuracy(*federate(name, clients, &notes), {0, 1, 2, 3}), 0.3);
-    if (name == "fedtm") continue;
-    EXPECT_THAT(notes, Contains("class '2' has 3 samples at all clients together: too few to trust"));
+    EXPECT_THAT(notes, Contains(AllOf(HasSubstr("class '2' has 3 samples"), HasSubstr("too few to trust"))));
   }
 }
 

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 #include "bitfed/base/error.h"
 #include "bitfed/federated/expect_tensors.h"
 #include "bitfed/federated/tsetlin/automata_federation.h"
 #include "bitfed/federated/tsetlin/booleanizer_fit.h"
 #include "bitfed/federated/tsetlin/tsetlin_server.h"
+#include "bitfed/model/json_fields.h"
 
 namespace bitfed {
 namespace {
@@ -88,7 +91,7 @@ class AutomataServer : public ServerHalf {
 
   State broadcast(uint32_t /*round*/) const override {
     if (fit_.needed()) return fit_.broadcast();
-    return save();
+    return common_state();
   }
 
   void accept(uint32_t client, const State& message) override {
@@ -113,6 +116,7 @@ class AutomataServer : public ServerHalf {
                                 : counts.samples[static_cast<size_t>(found - counts.classes.begin())];
       for (size_t s = 0; s < uploads.size(); ++s)
         add(client, sent[i], held, counts.total(), i, s, uploads[s]);
+      samples_[sent[i]] += held;
     }
   }
 
@@ -139,17 +143,17 @@ class AutomataServer : public ServerHalf {
       }
     }
     common_.known.assign(known_.begin(), known_.end());
+    for (size_t label = 0; label < samples_.size(); ++label)
+      most_samples_[label] = std::max(most_samples_[label], samples_[label]);
     clear();
     if (round >= rounds_) expect_clauses(members());
   }
 
   std::unique_ptr<Model> model() const override { return model_after_round(members(), held()); }
 
-  // Also the broadcast.
   State save() const override {
-    State state;
-    add_booleanizers(recipe_, &state);
-    common_.add_to(recipe_, &state);
+    State state = common_state();
+    state.metadata["most_samples"] = nlohmann::json(most_samples_).dump();
     return state;
   }
 
@@ -160,12 +164,22 @@ class AutomataServer : public ServerHalf {
     begin();
     common_ = CommonMachine::read(saved, recipe_);
     known_.insert(common_.known.begin(), common_.known.end());
+    if (!saved.metadata.contains("most_samples")) return;  // of an earlier build
+    const nlohmann::json samples = parse_json(saved.text("most_samples"), saved.source());
+    if (!samples.is_array() || samples.size() != most_samples_.size() ||
+        !std::all_of(samples.begin(), samples.end(), [](const auto& n) { return n.is_number_unsigned(); }))
+      throw input_error("{}: metadata 'most_samples': expected {} numbers", saved.source(),
+                        most_samples_.size());
+    most_samples_ = samples.get<std::vector<uint64_t>>();
   }
 
   std::vector<std::string> notes() const override {
     std::vector<std::string> notes = {
         "differs from the paper: clients send their automata's states, in 16 levels, and the server takes "
         "their mean, not the OR of the two largest holders' actions (actions = \"or2\")"};
+    const std::vector<std::string>& names = recipe_.prototype.class_names;
+    for (std::string& note : notes_on_few_samples(names, most_samples_, "at the clients of a round, at most"))
+      notes.push_back(std::move(note));
     for (std::string& note : notes_on_silence(recipe_.prototype.class_names, held(), members()))
       notes.push_back(std::move(note));
     return notes;
@@ -204,15 +218,25 @@ class AutomataServer : public ServerHalf {
     return members;
   }
 
+  // Also the broadcast.
+  State common_state() const {
+    State state;
+    add_booleanizers(recipe_, &state);
+    common_.add_to(recipe_, &state);
+    return state;
+  }
+
   // Once the booleanizers are fitted, and with them the number of literals.
   void begin() {
     common_ = CommonMachine::read(State(), recipe_);
     known_.clear();
+    most_samples_.assign(recipe_.prototype.class_count(), 0);
     clear();
   }
 
   void clear() {
     const size_t classes = recipe_.prototype.class_count();
+    samples_.assign(classes, 0);
     means_.assign(recipe_.specialists.size(), std::vector<Mean>(classes));
     first_.assign(recipe_.specialists.size(), std::vector<FirstClauses>(classes));
   }
@@ -239,6 +263,8 @@ class AutomataServer : public ServerHalf {
   BooleanizerFit fit_;
   CommonMachine common_;
   std::set<uint16_t> known_;                      // of common_
+  std::vector<uint64_t> samples_;                 // of each class, at the clients of this round
+  std::vector<uint64_t> most_samples_;            // and the most of any round
   std::vector<std::vector<Mean>> means_;          // [specialist][class]
   std::vector<std::vector<FirstClauses>> first_;  // [specialist][class], of classes not known yet
 };

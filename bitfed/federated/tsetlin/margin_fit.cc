@@ -79,6 +79,43 @@ Slope slope_of(const std::map<uint32_t, Margins>& received, const std::vector<do
   return slope;
 }
 
+// The chance that a normal variable is below 0.
+double below_zero(double mean, double deviation) {
+  if (deviation == 0) return mean < 0 ? 1 : 0;
+  return std::erfc(mean / deviation / std::sqrt(2.0)) / 2;
+}
+
+// The part of a client's samples for which another class has the better score.
+double wrong_part(const Margins& margins, const std::vector<double>& offsets) {
+  double wrong = 0;
+  for (size_t i = 0; i < margins.counts.classes.size(); ++i) {
+    const size_t own = margins.counts.classes[i];
+    for (size_t other = 0; other < offsets.size(); ++other) {
+      const size_t pair = i * offsets.size() + other;
+      const double samples = static_cast<double>(margins.counts.samples[i]) * margins.shares[pair];
+      const double margin = margins.means[pair] + offsets[own] - offsets[other];
+      wrong += samples * below_zero(margin, margins.deviations[pair]);
+    }
+  }
+  return wrong / static_cast<double>(margins.counts.total());
+}
+
+// Of these samples, with nothing said of them.
+Margins no_margins(const ClassCounts& counts, size_t classes) {
+  const std::vector<float> zeros(counts.classes.size() * classes);
+  return {counts, zeros, zeros, zeros};
+}
+
+State message_of(const Margins& margins, size_t classes) {
+  State message;
+  add_counts(margins.counts, &message);
+  const std::vector<size_t> shape = {margins.counts.classes.size(), classes};
+  message.add("rivals", shape, margins.shares);
+  message.add("margins", shape, margins.means);
+  message.add("deviations", shape, margins.deviations);
+  return message;
+}
+
 // The class with the best score besides the sample's own; the first on ties.
 size_t rival_of(const float* scores, size_t classes, size_t own) {
   size_t rival = own == 0 ? 1 : 0;
@@ -90,13 +127,17 @@ size_t rival_of(const float* scores, size_t classes, size_t own) {
 
 }  // namespace
 
+std::vector<double> MarginFit::counted_parts() const {
+  std::vector<uint64_t> totals;
+  for (const auto& [client, margins] : received_) totals.push_back(margins.counts.total());
+  return parts_that_count(totals);
+}
+
 // One offset after the other, each to the lowest point of the parabola: no step makes it worse.
 std::vector<double> MarginFit::offsets() const {
   std::vector<double> offsets(classes_);
   const std::vector<bool> held = held_classes(received_, classes_);
-  std::vector<uint64_t> totals;
-  for (const auto& [client, margins] : received_) totals.push_back(margins.counts.total());
-  const std::vector<double> parts = parts_that_count(totals);
+  const std::vector<double> parts = counted_parts();
   for (size_t sweep = 0; sweep < kMaxSweeps; ++sweep) {
     double largest = 0;
     for (size_t label = 0; label < classes_; ++label) {
@@ -110,6 +151,24 @@ std::vector<double> MarginFit::offsets() const {
     if (largest < kSmallStep) break;
   }
   return offsets;
+}
+
+Disagreement MarginFit::disagreement(const std::vector<double>& offsets) const {
+  Disagreement found;
+  const std::vector<double> parts = counted_parts();
+  double samples = 0;
+  double wrong = 0;
+  auto part = parts.begin();
+  for (const auto& [client, margins] : received_) {
+    const double of_client = wrong_part(margins, offsets);
+    const auto total = static_cast<double>(margins.counts.total());
+    const double counted = *part++ * total;
+    samples += counted;
+    wrong += counted * of_client;
+    if (total >= kFewSamples && of_client > 0.5) ++found.clients;
+  }
+  found.wrong = samples > 0 ? wrong / samples : 0;
+  return found;
 }
 
 bool asks_for_margins(const State& broadcast) {
@@ -143,7 +202,7 @@ State margin_message(const State& broadcast, const Dataset& samples) {
     sums[pair] += margin;
     squares[pair] += margin * margin;
   }
-  Margins margins{counts, std::vector<float>(pairs), std::vector<float>(pairs), std::vector<float>(pairs)};
+  Margins margins = no_margins(counts, classes);
   for (size_t pair = 0; pair < pairs; ++pair) {
     if (numbers[pair] == 0) continue;
     const double mean = sums[pair] / numbers[pair];
@@ -152,12 +211,11 @@ State margin_message(const State& broadcast, const Dataset& samples) {
     margins.means[pair] = static_cast<float>(mean);
     margins.deviations[pair] = static_cast<float>(std::sqrt(std::max(variance, 0.0)));
   }
-  State message;
-  add_counts(counts, &message);
-  message.add("rivals", {counts.classes.size(), classes}, margins.shares);
-  message.add("margins", {counts.classes.size(), classes}, margins.means);
-  message.add("deviations", {counts.classes.size(), classes}, margins.deviations);
-  return message;
+  return message_of(margins, classes);
+}
+
+uint64_t margin_message_bytes(const ClassCounts& counts, size_t classes) {
+  return encoded_size(message_of(no_margins(counts, classes), classes));
 }
 
 // A client's part in a slope is at most twice its samples that count, whatever its margins: these need only

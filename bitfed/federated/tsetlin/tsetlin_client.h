@@ -81,6 +81,9 @@ inline double trust_of(uint64_t samples) {
   return static_cast<double>(samples) / (static_cast<double>(samples) + 100);
 }
 
+// Fewer samples than this are too few to say anything about.
+inline constexpr uint64_t kFewSamples = 30;
+
 // The part of each client's samples that counts where a client must not outvote the others by the number that
 // it claims: no more than ten times the median client's. 1 for each client of a federation of similar ones.
 std::vector<double> parts_that_count(const std::vector<uint64_t>& totals);

@@ -18,16 +18,27 @@ bool any_of(const std::vector<bool>& classes) {
   return std::find(classes.begin(), classes.end(), true) != classes.end();
 }
 
+// Of each class, at all clients together.
+std::vector<uint64_t> samples_of_classes(const Uploads& uploads, size_t classes) {
+  std::vector<uint64_t> samples(classes);
+  for (const auto& [client, upload] : uploads) {
+    for (size_t i = 0; i < upload.classes.size(); ++i) samples[upload.classes[i]] += upload.samples[i];
+  }
+  return samples;
+}
+
+bool is_too_few(uint64_t samples) {
+  return samples > 0 && samples < kFewSamples;
+}
+
 // What should keep a reader from trusting the result: classes that have few samples or are never predicted,
 // and banks that do not tell their class apart even on their own client's samples.
 std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& uploads,
                                   const std::vector<TsetlinMember>& members) {
-  constexpr uint64_t kFewSamples = 30;
-  std::vector<uint64_t> samples(recipe.prototype.class_count());
+  const std::vector<uint64_t> samples = samples_of_classes(uploads, recipe.prototype.class_count());
   size_t banks = 0;
   size_t weak = 0;
   for (const auto& [client, upload] : uploads) {
-    for (size_t i = 0; i < upload.classes.size(); ++i) samples[upload.classes[i]] += upload.samples[i];
     for (size_t s = 0; s < upload.banks.size(); ++s) {
       const auto threshold = static_cast<float>(recipe.specialists[s].options.threshold);
       for (const ClassBank& bank : upload.banks[s]) {
@@ -36,15 +47,10 @@ std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& up
       }
     }
   }
-  std::vector<std::string> notes;
   std::vector<bool> held;
-  for (size_t label = 0; label < samples.size(); ++label) {
-    held.push_back(samples[label] > 0);
-    if (samples[label] == 0 || samples[label] >= kFewSamples) continue;
-    notes.push_back(fmt::format("class '{}' has {} sample{} at all clients together: too few to trust",
-                                recipe.prototype.class_names[label], samples[label],
-                                samples[label] == 1 ? "" : "s"));
-  }
+  for (const uint64_t of_class : samples) held.push_back(of_class > 0);
+  std::vector<std::string> notes =
+      notes_on_few_samples(recipe.prototype.class_names, samples, "at all clients together");
   for (std::string& note : notes_on_silence(recipe.prototype.class_names, held, members))
     notes.push_back(std::move(note));
   if (2 * weak > banks) {
@@ -52,6 +58,61 @@ std::vector<std::string> warnings(const TsetlinRecipe& recipe, const Uploads& up
         "do not trust this model: {} of {} class banks hardly tell their class apart on their own client's "
         "samples; train longer (client.epochs), or over rounds (fedtm)",
         weak, banks));
+  }
+  return notes;
+}
+
+// The part of the classes that a client knows, in the mean over all samples. One of n samples is known by
+// n / (n + 100); a client's samples count as elsewhere, see parts_that_count.
+double known_part(const Uploads& uploads, size_t classes) {
+  std::vector<uint64_t> totals;
+  for (const auto& [client, upload] : uploads) totals.push_back(upload.total_samples());
+  const std::vector<double> parts = parts_that_count(totals);
+  double known = 0;
+  double samples = 0;
+  auto part = parts.begin();
+  for (const auto& [client, upload] : uploads) {
+    const double counted = *part++ * static_cast<double>(upload.total_samples());
+    samples += counted;
+    for (const uint32_t of_class : upload.samples) known += counted * trust_of(of_class);
+  }
+  return known / (samples * static_cast<double>(classes));
+}
+
+// Where clients know little of the classes, the fused model gains by a second exchange: its price, for the
+// user to decide. Not where samples are too few for any exchange.
+std::optional<std::string> note_on_second_exchange(const Uploads& uploads, const TsetlinModel& model) {
+  constexpr double kLittle = 0.4;  // see docs/notebook/fedtm-bank.md
+  const size_t classes = model.class_count();
+  const double known = known_part(uploads, classes);
+  const std::vector<uint64_t> samples = samples_of_classes(uploads, classes);
+  const bool too_few = std::any_of(samples.begin(), samples.end(), is_too_few);
+  if (uploads.size() < 2 || too_few || known >= kLittle) return std::nullopt;
+  uint64_t replies = 0;
+  for (const auto& [client, upload] : uploads)
+    replies += margin_message_bytes({upload.classes, upload.samples}, classes);
+  const auto kilobytes = [](uint64_t bytes) { return static_cast<double>(bytes) / 1000; };
+  return fmt::format(
+      "clients know {:.0f} % of the classes (mean over samples; one of n samples counts n / (n + 100)): a second "
+      "exchange, rounds = 2, is likely to help; it sends each client {:.1f} KB and takes back {:.1f} KB",
+      100 * known, kilobytes(encoded_size(model.state())), kilobytes(replies / uploads.size()));
+}
+
+// Clients that disagree show in the second exchange alone: clauses of one exchange do not say it.
+std::vector<std::string> notes_on_disagreement(const Disagreement& found, size_t clients) {
+  constexpr double kMuch = 1.0 / 3;
+  std::vector<std::string> notes;
+  if (found.wrong > kMuch) {
+    notes.push_back(fmt::format(
+        "do not trust this model: it takes about {:.0f} % of the clients' own training samples for another class; "
+        "they disagree on what the classes are, or know too little of them",
+        100 * found.wrong));
+  }
+  if (found.clients > 0) {
+    notes.push_back(fmt::format(
+        "{} of {} clients: the model takes more than half of their own training samples for another class; do their "
+        "labels mean what the others' mean?",
+        found.clients, clients));
   }
   return notes;
 }
@@ -71,9 +132,10 @@ std::unique_ptr<TsetlinModel> with_offsets(const TsetlinModel& model, const std:
 
 class OneShotServer : public ServerHalf {
  public:
-  OneShotServer(TsetlinRecipe recipe, Fuse fuse)
+  OneShotServer(TsetlinRecipe recipe, Fuse fuse, bool could_fit)
       : recipe_(std::move(recipe)),
         fuse_(std::move(fuse)),
+        could_fit_(could_fit),
         fit_(recipe_),
         margins_(recipe_.prototype.class_count()) {}
 
@@ -101,7 +163,10 @@ class OneShotServer : public ServerHalf {
     if (fit_.needed()) {
       fit_.finish(&recipe_);
     } else if (model_ != nullptr) {
-      model_ = with_offsets(*model_, margins_.offsets());
+      const std::vector<double> offsets = margins_.offsets();
+      model_ = with_offsets(*model_, offsets);
+      for (std::string& note : notes_on_disagreement(margins_.disagreement(offsets), margins_.clients()))
+        notes_.push_back(std::move(note));
     } else {
       fuse_uploads();
     }
@@ -140,11 +205,15 @@ class OneShotServer : public ServerHalf {
     notes_ = std::move(fused.notes);
     for (std::string& note : warnings(recipe_, uploads_, fused.members)) notes_.push_back(std::move(note));
     model_ = std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(fused.members));
+    if (could_fit_) {
+      if (auto note = note_on_second_exchange(uploads_, *model_)) notes_.push_back(std::move(*note));
+    }
     uploads_.clear();
   }
 
   TsetlinRecipe recipe_;
   Fuse fuse_;
+  bool could_fit_;  // the recipe leaves the second exchange out
   BooleanizerFit fit_;
   MarginFit margins_;
   Uploads uploads_;
@@ -154,11 +223,12 @@ class OneShotServer : public ServerHalf {
 
 class OneShotMethod : public Method {
  public:
-  OneShotMethod(TsetlinRecipe recipe, Fuse fuse) : recipe_(std::move(recipe)), fuse_(std::move(fuse)) {}
+  OneShotMethod(TsetlinRecipe recipe, Fuse fuse, bool could_fit)
+      : recipe_(std::move(recipe)), fuse_(std::move(fuse)), could_fit_(could_fit) {}
 
   std::unique_ptr<ClientHalf> make_client() const override { return make_tsetlin_client(recipe_); }
   std::unique_ptr<ServerHalf> make_server() const override {
-    return std::make_unique<OneShotServer>(recipe_, fuse_);
+    return std::make_unique<OneShotServer>(recipe_, fuse_, could_fit_);
   }
   std::string client_key() const override { return kFamiliarClientKey; }
   uint32_t default_rounds() const override { return 1; }
@@ -167,6 +237,7 @@ class OneShotMethod : public Method {
  private:
   TsetlinRecipe recipe_;
   Fuse fuse_;
+  bool could_fit_;
 };
 
 // The span of the mean sums (over a class's samples and over the others), from the smallest to the largest. A
@@ -183,13 +254,20 @@ float training_scale(std::span<const ClassBank> banks, size_t classes) {
   return std::max(1.0f, max - min) * static_cast<float>(classes) / held;
 }
 
+bool asked_to_fit(const Config& recipe) {
+  return recipe.integer("rounds", 1, 1, kMaxRounds) > 1;
+}
+
+bool can_fit(const Config& recipe) {
+  return recipe.section("method").text("normalise", "") != "batch";
+}
+
 TsetlinRecipe read_one_shot_recipe(const MethodContext& context) {
   // One recipe can compare the one-shot methods: each ignores the keys of the others.
   const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions",
                                          "normalise"};
   context.recipe.section("method").permit(keys);
-  const Config method = context.recipe.section("method");
-  if (context.recipe.integer("rounds", 1, 1, kMaxRounds) > 1 && method.text("normalise", "") == "batch") {
+  if (asked_to_fit(context.recipe) && !can_fit(context.recipe)) {
     throw input_error(
         "{}: found 2, expected 1 with method.normalise = \"batch\", whose scores depend on what is "
         "predicted together",
@@ -252,6 +330,17 @@ std::unique_ptr<TsetlinModel> model_after_round(std::vector<TsetlinMember> membe
     for (size_t label = 0; label < held.size(); ++label) members[0].bias[label] = held[label] ? 0 : -1;
   }
   return std::make_unique<TsetlinModel>(held.size(), std::move(members));
+}
+
+std::vector<std::string> notes_on_few_samples(const std::vector<std::string>& class_names,
+                                              const std::vector<uint64_t>& samples, const char* where) {
+  std::vector<std::string> notes;
+  for (size_t label = 0; label < samples.size(); ++label) {
+    if (!is_too_few(samples[label])) continue;
+    notes.push_back(fmt::format("class '{}' has {} sample{} {}: too few to trust", class_names[label],
+                                samples[label], samples[label] == 1 ? "" : "s", where));
+  }
+  return notes;
 }
 
 std::vector<std::string> notes_on_silence(const std::vector<std::string>& class_names,
@@ -351,7 +440,9 @@ std::unique_ptr<ClientHalf> make_one_shot_client(const MethodContext& context) {
 }
 
 std::unique_ptr<Method> make_one_shot_method(const MethodContext& context, Fuse fuse) {
-  return std::make_unique<OneShotMethod>(read_one_shot_recipe(context), std::move(fuse));
+  TsetlinRecipe recipe = read_one_shot_recipe(context);
+  const bool could_fit = can_fit(context.recipe) && !asked_to_fit(context.recipe);
+  return std::make_unique<OneShotMethod>(std::move(recipe), std::move(fuse), could_fit);
 }
 
 }  // namespace bitfed

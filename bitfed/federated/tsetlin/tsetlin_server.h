@@ -47,7 +47,12 @@ std::vector<bool> classes_with_clauses(const std::vector<TsetlinMember>& members
 std::unique_ptr<TsetlinModel> model_after_round(std::vector<TsetlinMember> members,
                                                 const std::vector<bool>& held);
 
-// Notes for the user: which classes are never predicted, and why.
+// Notes for the user: which classes have fewer than kFewSamples, of those that have any. `where` says whose
+// samples these are.
+std::vector<std::string> notes_on_few_samples(const std::vector<std::string>& class_names,
+                                              const std::vector<uint64_t>& samples, const char* where);
+
+// Which classes are never predicted, and why.
 std::vector<std::string> notes_on_silence(const std::vector<std::string>& class_names,
                                           const std::vector<bool>& held,
                                           const std::vector<TsetlinMember>& members);
