@@ -42,18 +42,17 @@ TEST(RandomStream, SameKeySameDraws) {
   EXPECT_EQ(copy.next_u64(), moved.next_u64());
 }
 
-TEST(RandomStream, FillsAsSingleDraws) {
-  for (const size_t before : {0, 1, 3, 4}) {
-    for (const size_t count : {0, 1, 5, 63, 64, 65, 67, 68, 131, 1000}) {
-      RandomStream single({.seed = 7, .purpose = "test"});
-      RandomStream filled = single;
-      for (size_t i = 0; i < before; ++i) EXPECT_EQ(single.next_u32(), filled.next_u32());
-      std::vector<uint32_t> draws(count);
-      filled.fill(draws);
-      for (const uint32_t draw : draws) ASSERT_EQ(draw, single.next_u32()) << before << " " << count;
-      EXPECT_EQ(filled.next_u32(), single.next_u32());
-    }
+TEST(RandomStream, BlocksMakeItsDraws) {
+  RandomStream stream = RandomStream({.seed = 7, .purpose = "test"}).substream(3);
+  const RandomStream::Blocks from = stream.blocks();
+  for (size_t i = 0; i < 100; ++i) {
+    const uint64_t position = from.position + i / 4;
+    const auto block = philox4x32({static_cast<uint32_t>(position), static_cast<uint32_t>(position >> 32),
+                                   static_cast<uint32_t>(from.lane), static_cast<uint32_t>(from.lane >> 32)},
+                                  from.key);
+    EXPECT_EQ(stream.next_u32(), block[i % 4]);
   }
+  EXPECT_EQ(stream.blocks().position, from.position + 25);
 }
 
 TEST(RandomStream, EveryPartOfTheKeyMatters) {

@@ -35,7 +35,8 @@ struct Size {
   size_t rows, columns, depth;
 };
 const std::vector<Size> kSizes = {{1, 1, 1},   {2, 6, 3},    {3, 16, 14},  {32, 64, 14},
-                                  {13, 33, 7}, {32, 32, 64}, {5, 100, 31}, {7, 16, 0}};
+                                  {13, 33, 7}, {32, 32, 64}, {5, 100, 31}, {7, 16, 0},
+                                  {31, 16, 9}, {29, 7, 5},   {65, 65, 33}};
 
 // A run of some kernel, its results as one matrix.
 using Work = std::function<Floats(const NeuralKernels&)>;
@@ -61,8 +62,8 @@ TEST(NeuralKernelsTest, SumsAreClippedAndGradientsPassWithin) {
     for (const NeuralKernels* table : supported_neural_kernels()) {
       Floats out(count);
       table->add_clipped(a.row(0), b.row(0), count, bounds, out.data());
-      Floats clipped = gradient.values;
-      table->clip_backward(out.data(), count, bounds, clipped.data());
+      Floats clipped(count);
+      table->clip_backward(out.data(), gradient.row(0), count, bounds, clipped.data());
       for (size_t i = 0; i < count; ++i) {
         const float sum = a.values[i] + b.values[i];
         if (std::isnan(sum)) {

@@ -17,30 +17,22 @@ uint64_t combine(uint64_t hash, uint64_t value) {
   return mix(hash + 0x9e3779b97f4a7c15u + mix(value));
 }
 
-// Blocks side by side, so that the inner loop takes vectors.
-template <size_t kBlocks>
-void encrypt(std::array<uint32_t, 2> key, std::array<std::array<uint32_t, kBlocks>, 4>* words) {
-  auto& [a, b, c, d] = *words;
+}  // namespace
+
+// Neural kernels draw many blocks at a time: isa/draw_loops.h.
+std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
+  auto [a, b, c, d] = counter;
   for (int round = 0; round < 10; ++round) {
-    for (size_t i = 0; i < kBlocks; ++i) {
-      const uint64_t product0 = uint64_t{0xD2511F53} * a[i];
-      const uint64_t product1 = uint64_t{0xCD9E8D57} * c[i];
-      a[i] = static_cast<uint32_t>(product1 >> 32) ^ b[i] ^ key[0];
-      b[i] = static_cast<uint32_t>(product1);
-      c[i] = static_cast<uint32_t>(product0 >> 32) ^ d[i] ^ key[1];
-      d[i] = static_cast<uint32_t>(product0);
-    }
+    const uint64_t product0 = uint64_t{0xD2511F53} * a;
+    const uint64_t product1 = uint64_t{0xCD9E8D57} * c;
+    a = static_cast<uint32_t>(product1 >> 32) ^ b ^ key[0];
+    b = static_cast<uint32_t>(product1);
+    c = static_cast<uint32_t>(product0 >> 32) ^ d ^ key[1];
+    d = static_cast<uint32_t>(product0);
     key[0] += 0x9E3779B9;
     key[1] += 0xBB67AE85;
   }
-}
-
-}  // namespace
-
-std::array<uint32_t, 4> philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  std::array<std::array<uint32_t, 1>, 4> words = {{{counter[0]}, {counter[1]}, {counter[2]}, {counter[3]}}};
-  encrypt(key, &words);
-  return {words[0][0], words[1][0], words[2][0], words[3][0]};
+  return {a, b, c, d};
 }
 
 // Every field of the key passes through a full mix, so that keys which differ in one bit give unrelated
@@ -67,23 +59,6 @@ uint32_t RandomStream::next_u32() {
     used_ = 0;
   }
   return block_[used_++];
-}
-
-void RandomStream::fill(std::span<uint32_t> draws) {
-  constexpr size_t kBlocks = 16;
-  size_t filled = 0;
-  while (filled < draws.size() && used_ < 4) draws[filled++] = next_u32();
-  for (; draws.size() - filled >= 4 * kBlocks; filled += 4 * kBlocks) {
-    std::array<std::array<uint32_t, kBlocks>, 4> words;
-    for (size_t i = 0; i < kBlocks; ++i) {
-      const std::array<uint32_t, 4> block = counter(position_ + i);
-      for (size_t word = 0; word < 4; ++word) words[word][i] = block[word];
-    }
-    encrypt(key_, &words);
-    position_ += kBlocks;
-    for (size_t i = 0; i < 4 * kBlocks; ++i) draws[filled + i] = words[i % 4][i / 4];
-  }
-  while (filled < draws.size()) draws[filled++] = next_u32();
 }
 
 uint64_t RandomStream::next_u64() {

@@ -30,13 +30,21 @@ class RandomStream {
   // Independent stream number `index`; the same whatever this stream's position.
   RandomStream substream(uint64_t index) const;
 
+  // What the draws are made of: draw n of a stream that has drawn nothing is word n % 4 of
+  // philox4x32({position + n / 4, lane}, key), for who draws many at once.
+  struct Blocks {
+    std::array<uint32_t, 2> key;
+    uint64_t lane;
+    uint64_t position;
+  };
+  Blocks blocks() const { return {key_, lane_, position_}; }
+
   uint32_t next_u32();
   uint64_t next_u64();
-  void fill(std::span<uint32_t> draws);  // as next_u32() for each of them, several blocks at a time
-  uint32_t below(uint32_t bound);        // uniform in [0, bound), unbiased; bound > 0
-  double uniform();                      // uniform in [0, 1) with 53 bits
-  double normal();                       // mean 0, variance 1
-  double gamma(double shape);            // scale 1; shape > 0
+  uint32_t below(uint32_t bound);  // uniform in [0, bound), unbiased; bound > 0
+  double uniform();                // uniform in [0, 1) with 53 bits
+  double normal();                 // mean 0, variance 1
+  double gamma(double shape);      // scale 1; shape > 0
 
   template <typename T>
   void shuffle(std::span<T> items) {

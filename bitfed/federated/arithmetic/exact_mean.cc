@@ -23,6 +23,13 @@ double rounded(double x) {
   return std::fabs(x) < 0x1p51 ? (x + kRounder) - kRounder : x;
 }
 
+// Whether all are below 1/2, and in sums' units fit a processor's own integers.
+bool all_small(std::span<const float> values) {
+  int32_t all = 1;
+  for (const float value : values) all &= static_cast<int32_t>(std::fabs(value) < 0.5f);
+  return all != 0;
+}
+
 }  // namespace
 
 // Three parts are doubles without a loss; so is what the sum of two of them has lost, and that with the
@@ -66,8 +73,7 @@ void ExactMean::begin_add(std::span<const Weighted> vectors) {
   if (sums_.empty()) sums_.resize(vectors[0].values.size());
 }
 
-// 2^22 * 2^64 * 2^40 = 2^126: no overflow. Most values are below 1/2, and then fit a processor's own
-// integers.
+// 2^22 * 2^64 * 2^40 = 2^126: no overflow.
 void ExactMean::add_range(std::span<const Weighted> vectors, size_t begin, size_t end) {
   assert(end <= sums_.size());
   for (size_t first = begin; first < end; first += kAtOnce) {
@@ -75,10 +81,17 @@ void ExactMean::add_range(std::span<const Weighted> vectors, size_t begin, size_
     for (const Weighted& vector : vectors) {
       assert(sums_.size() == vector.values.size());
       const auto times = static_cast<int64_t>(vector.weight);
+      if (all_small(vector.values.subspan(first, last - first))) {
+        for (size_t i = first; i < last; ++i) {
+          const int64_t whole = std::llrint(static_cast<double>(vector.values[i]) * kOne);
+          sums_[i] += std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) * times
+                                                : static_cast<Sum>(whole) * times;
+        }
+        continue;
+      }
       for (size_t i = first; i < last; ++i) {
         const double whole = rounded(static_cast<double>(vector.values[i]) * kOne);
-        sums_[i] += std::fabs(whole) < 0x1p63 ? static_cast<Sum>(static_cast<int64_t>(whole)) * times
-                                              : static_cast<Sum>(whole) * times;
+        sums_[i] += static_cast<Sum>(whole) * times;
       }
     }
   }

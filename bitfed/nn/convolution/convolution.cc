@@ -28,7 +28,7 @@ Convolution::Convolution(size_t batch, const ImageShape& input, size_t channels,
     of_image_ = Floats(weights_.gradient.values.size());
     return;
   }
-  sparse_.emplace(batch, input, output_.shape(), kernel);
+  sparse_.emplace(input, output_.shape(), kernel);
   bordered_ = Images(batch, output_.shape().with_border(kernel.gradient_border()));
   phases_ = convolution_phases(batch, input, bordered_.shape(), kernel);
   if (phases_.size() > 1)

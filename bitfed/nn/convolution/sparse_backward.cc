@@ -1,7 +1,6 @@
 #include "bitfed/nn/convolution/sparse_backward.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace bitfed {
 namespace {
@@ -14,18 +13,18 @@ constexpr size_t kBandBytes = size_t{24} * 1024;
 
 }  // namespace
 
-SparseBackward::SparseBackward(size_t batch, const ImageShape& input, const ImageShape& output,
+SparseBackward::SparseBackward(const ImageShape& input, const ImageShape& output,
                                const ConvolutionKernel& kernel)
     : input_(input),
       output_(output),
       side_(kernel.side),
-      masks_(batch * output.image_floats() / kLanes),
       by_filter_(output.channels * kernel.taps() * input.channels) {
   const size_t row_bytes = kernel.stride * input.row_floats() * sizeof(float);
   band_pixels_ = std::clamp<size_t>(kBandBytes / row_bytes, 1, output.height) * output.width;
   for (size_t filter = 0; filter < output.channels; ++filter)
     filters_.push_back(static_cast<uint32_t>(filter * kernel.taps() * input.channels));
-  values_.resize(band_pixels_ * output.channels);
+  band_ = Floats(output.channels * padded(band_pixels_));
+  values_.resize(band_pixels_ * output.channels + kLanes);
   offsets_.resize(values_.size());
   ends_.resize(std::max(band_pixels_, output.channels));
   if (input.border > 0) bordered_ = Images(1, input);
@@ -35,7 +34,7 @@ bool SparseBackward::take(const Images& gradient, size_t images) {
   gradient_ = &gradient;
   images_ = images;
   const size_t count = images * output_.image_floats();
-  return 100 * neural_kernels().find_nonzeros(gradient.data(), count, masks_.data()) <= kMaxShare * count;
+  return 100 * neural_kernels().count_nonzeros(gradient.data(), count) <= kMaxShare * count;
 }
 
 template <typename Work>
@@ -44,43 +43,22 @@ void SparseBackward::for_each_band(size_t image, const Work& work) {
     work(Band{image, first, std::min(output_.pixels(), first + band_pixels_)});
 }
 
-// Calls work(pixel of the image, filter, value) for all that are not 0.
-template <typename Work>
-void SparseBackward::for_each_value(const Band& band, const Work& work) const {
-  for (size_t pixel = band.first; pixel < band.end; ++pixel) {
-    const size_t at = (band.image * output_.pixels() + pixel) * output_.channels;
-    for (size_t filter = 0; filter < output_.channels; filter += kLanes) {
-      for (uint32_t left = masks_[(at + filter) / kLanes]; left != 0; left &= left - 1) {
-        const size_t found = filter + static_cast<size_t>(std::countr_zero(left));
-        work(pixel, found, gradient_->data()[at + found]);
-      }
-    }
-  }
+const float* SparseBackward::gradient_of(const Band& band) const {
+  return gradient_->data() + (band.image * output_.pixels() + band.first) * output_.channels;
 }
 
 void SparseBackward::list_by_filter(const Band& band, const std::vector<uint32_t>& pixels) {
-  std::fill_n(ends_.data(), output_.channels, 0u);
-  for_each_value(band, [&](size_t, size_t filter, float) { ++ends_[filter]; });
-  uint32_t before = 0;
-  for (size_t filter = 0; filter < output_.channels; ++filter) before += std::exchange(ends_[filter], before);
-  // What begins a filter's terms becomes their end.
-  for_each_value(band, [&](size_t pixel, size_t filter, float value) {
-    const uint32_t term = ends_[filter]++;
-    values_[term] = value;
-    offsets_[term] = pixels[pixel];
-  });
+  const size_t count = band.end - band.first;
+  const size_t stride = padded(count);
+  neural_kernels().transpose(gradient_of(band), count, output_.channels, band_.data(), stride);
+  neural_kernels().list_nonzeros({band_.data(), stride, output_.channels, count, pixels.data() + band.first,
+                                  values_.data(), offsets_.data(), ends_.data()});
 }
 
 void SparseBackward::list_by_pixel(const Band& band) {
-  std::fill_n(ends_.data(), band.end - band.first, 0u);
-  uint32_t terms = 0;
-  for_each_value(band, [&](size_t pixel, size_t filter, float value) {
-    values_[terms] = value;
-    offsets_[terms] = filters_[filter];
-    ends_[pixel - band.first] = ++terms;
-  });
-  // Of a pixel without terms: those of the pixels before it.
-  for (size_t i = 1; i < band.end - band.first; ++i) ends_[i] = std::max(ends_[i], ends_[i - 1]);
+  neural_kernels().list_nonzeros({gradient_of(band), output_.channels, band.end - band.first,
+                                  output_.channels, filters_.data(), values_.data(), offsets_.data(),
+                                  ends_.data()});
 }
 
 void SparseBackward::weights_gradient(const Images& input, const std::vector<uint32_t>& pixels,

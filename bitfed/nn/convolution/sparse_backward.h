@@ -11,8 +11,7 @@ namespace bitfed {
 class SparseBackward {
  public:
   // The input's channels are padded to kLanes.
-  SparseBackward(size_t batch, const ImageShape& input, const ImageShape& output,
-                 const ConvolutionKernel& kernel);
+  SparseBackward(const ImageShape& input, const ImageShape& output, const ConvolutionKernel& kernel);
 
   // The gradient of the first images, which must stay as it is until both products are done. False: too many
   // of its values are not 0.
@@ -32,8 +31,7 @@ class SparseBackward {
   };
   template <typename Work>
   void for_each_band(size_t image, const Work& work);
-  template <typename Work>
-  void for_each_value(const Band& band, const Work& work) const;
+  const float* gradient_of(const Band& band) const;
   void list_by_filter(const Band& band, const std::vector<uint32_t>& pixels);
   void list_by_pixel(const Band& band);
 
@@ -42,11 +40,11 @@ class SparseBackward {
   size_t band_pixels_;
   const Images* gradient_ = nullptr;
   size_t images_ = 0;
-  std::vector<uint16_t> masks_;    // of the gradient's values, see find_nonzeros
   std::vector<uint32_t> filters_;  // where each filter begins in by_filter_
   Floats by_filter_;               // the weights, or their gradient, transposed
   Images bordered_;                // the input's gradient of one image, with the input's border
-  // Of a band: see SparseProduct.
+  Floats band_;                    // the gradient of a band, transposed
+  // Of a band: see SparseProduct and NonzeroLists.
   std::vector<float> values_;
   std::vector<uint32_t> offsets_;
   std::vector<uint32_t> ends_;

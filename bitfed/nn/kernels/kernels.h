@@ -82,6 +82,38 @@ struct SparseProduct {
   size_t columns;  // padded
 };
 
+// The values of every row of x that are not 0, in their order, and what `offsets` holds at their columns. Row
+// r has those up to ends[r] that an earlier row does not have. `values` and `found` have room for kLanes
+// more.
+struct NonzeroLists {
+  const float* x;
+  size_t x_stride;
+  size_t rows;
+  size_t columns;  // need not be padded
+  const uint32_t* offsets;
+  float* values;
+  uint32_t* found;
+  uint32_t* ends;
+};
+
+// Blocks of a RandomStream, see RandomStream::blocks().
+struct RandomBlocks {
+  uint32_t key[2];
+  uint64_t lane;
+  uint64_t position;
+};
+
+// mask = 0 where the draw is below `dropped_below`, elsewhere `scale`; out = x * mask.
+struct Drop {
+  const uint32_t* draws;
+  uint32_t dropped_below;
+  float scale;
+  const float* x;
+  size_t count;  // padded
+  float* mask;
+  float* out;
+};
+
 enum class Activation { kNone, kSign, kRelu, kHardtanh };  // sign(0) = +1; hardtanh clips to ±1
 
 // Forward pass of batch norm and an activation in training: over `rows` rows,
@@ -159,6 +191,18 @@ struct NormPoolBackward {
   const float* slope;
   const float* offset;
   float* x_gradient;  // may be x itself
+};
+
+// A bias, an activation and a 2 x 2 max pool of one image: each window gives its largest activation(x +
+// bias). The gradient goes to that pixel, the first of equal ones, if it is within the activation's bounds
+// and not on one. A last odd row or column is dropped. Images have no border.
+struct BiasPool {
+  const float* x;
+  size_t height;
+  size_t width;
+  size_t channels;  // padded
+  const float* bias;
+  Activation activation;  // not kSign
 };
 
 // Exact products of 16-bit integers: for one-bit weights and activations, and gradients in fixed point. Two
@@ -304,8 +348,11 @@ struct NeuralKernels {
   void (*multiply)(const Product& product);
   void (*multiply_gathered)(const GatheredProduct& product);
   void (*multiply_sparse)(const SparseProduct& product);
-  // A bit for each of `count` values that is not 0, sixteen to a mask; returns their number.
-  size_t (*find_nonzeros)(const float* x, size_t count, uint16_t* masks);
+  size_t (*count_nonzeros)(const float* x, size_t count);
+  void (*list_nonzeros)(const NonzeroLists& lists);
+  // Four draws of every block.
+  void (*draw)(const RandomBlocks& from, size_t blocks, uint32_t* draws);
+  void (*drop)(const Drop& drop);
   void (*norm_forward)(const NormForward& norm);
   // Returns the largest magnitude of x_gradient, as largest_magnitude does.
   float (*norm_backward)(const NormBackward& norm);
@@ -315,6 +362,10 @@ struct NeuralKernels {
   void (*norm_pool)(const NormPool& pool, const PoolSteps& offsets, float* out);
   void (*norm_pool_sums)(const NormPool& pool, const NormPoolSums& sums);
   void (*norm_pool_backward)(const NormPool& pool, const NormPoolBackward& back);
+
+  void (*bias_pool)(const BiasPool& pool, float* out);
+  // From the gradient of `out` to that of x, which may be x itself.
+  void (*bias_pool_backward)(const BiasPool& pool, const float* gradient, ClipBounds bounds, float* to);
 
   void (*multiply_pairs)(const PairProduct& product);
   void (*sum_pairs)(const PairSum& product);
@@ -332,9 +383,9 @@ struct NeuralKernels {
   // Signs of a matrix, transposed in pairs of columns: the pair p of row r goes to to[p][r].
   void (*transpose_signs)(const int16_t* from, size_t rows, size_t columns, int16_t* to, size_t to_stride);
 
-  // out = a + b clipped to the bounds; and the backward pass: the gradient becomes 0 unless min < out < max.
+  // out = a + b clipped to the bounds; and the backward pass: the gradient, or 0 unless min < out < max.
   void (*add_clipped)(const float* a, const float* b, size_t count, ClipBounds bounds, float* out);
-  void (*clip_backward)(const float* out, size_t count, ClipBounds bounds, float* gradient);
+  void (*clip_backward)(const float* out, const float* gradient, size_t count, ClipBounds bounds, float* to);
 
   // parameters -= rate * gradient
   void (*descend)(float* parameters, const float* gradient, size_t count, float rate);

@@ -22,34 +22,29 @@ ActivationLayer::ActivationLayer(size_t batch, const ImageShape& input, Activati
   std::fill_n(ones_.data(), ones_.size(), 1.0f);
 }
 
-size_t ActivationLayer::runs(size_t images) const {
-  return output_.shape().border == 0 ? 1 : images * output_.shape().height;
+template <typename Work>
+void ActivationLayer::for_each_run(const Range& images, const Work& work) const {
+  const ImageShape& shape = output_.shape();
+  if (shape.border == 0) return work(images.first, 0, images.count * shape.pixels());
+  for (size_t image = images.first; image < images.first + images.count; ++image) {
+    for (size_t y = 0; y < shape.height; ++y) work(image, y, shape.width);
+  }
 }
 
 void ActivationLayer::activate(const Images& input, size_t images, const float* shift) {
-  const ImageShape& shape = input.shape();
-  const size_t count = runs(images);
-  const size_t pixels = images * shape.pixels() / count;
-  for (size_t run = 0; run < count; ++run) {
-    const size_t image = run / shape.height;
-    const size_t y = run % shape.height;
-    neural_kernels().affine(input.row(image, y), pixels, shape.channels, ones_.data(), shift, activation_,
-                            output_.row(image, y));
-  }
+  for_each_run({0, images}, [&](size_t image, size_t y, size_t pixels) {
+    neural_kernels().affine(input.row(image, y), pixels, input.shape().channels, ones_.data(), shift,
+                            activation_, output_.row(image, y));
+  });
 }
 
-void ActivationLayer::pass_gradient(size_t images, Images* gradient) {
-  const ImageShape& shape = gradient->shape();
-  if (gradient != &output_gradient())
-    std::copy_n(output_gradient().data(), images * shape.image_floats(), gradient->data());
-  const size_t count = runs(images);
-  const size_t floats = images * shape.image_floats() / count;
-  for (size_t run = 0; run < count; ++run) {
-    const size_t image = run / shape.height;
-    const size_t y = run % shape.height;
-    neural_kernels().clip_backward(output_.row(image, y), floats, clip_bounds(activation_),
+void ActivationLayer::pass_gradient(const Range& images, Images* gradient) {
+  const Images& from = output_gradient();
+  for_each_run(images, [&](size_t image, size_t y, size_t pixels) {
+    neural_kernels().clip_backward(output_.row(image, y), from.row(image, y),
+                                   pixels * gradient->shape().channels, clip_bounds(activation_),
                                    gradient->row(image, y));
-  }
+  });
 }
 
 void ActivationLayer::forward(const Images& input, size_t images, Pass /*pass*/) {
@@ -57,7 +52,7 @@ void ActivationLayer::forward(const Images& input, size_t images, Pass /*pass*/)
 }
 
 void ActivationLayer::backward(const Images& /*input*/, size_t images, Images* input_gradient) {
-  if (input_gradient != nullptr) pass_gradient(images, input_gradient);
+  if (input_gradient != nullptr) pass_gradient({0, images}, input_gradient);
 }
 
 }  // namespace bitfed

@@ -19,12 +19,17 @@ class ActivationLayer : public Layer {
  protected:
   // The output becomes activation(x + shift), with a shift for every channel.
   void activate(const Images& input, size_t images, const float* shift);
+  struct Range {
+    size_t first, count;  // images
+  };
   // From the output's gradient to that of x + shift, which may be output_gradient() itself.
-  void pass_gradient(size_t images, Images* gradient);
+  void pass_gradient(const Range& images, Images* gradient);
 
  private:
-  // Pieces of the output without a border between their pixels: all of it, or its rows.
-  size_t runs(size_t images) const;
+  // Calls work(image, row, pixels) for pieces of the output without a border between their pixels: all of the
+  // images, or their rows.
+  template <typename Work>
+  void for_each_run(const Range& images, const Work& work) const;
 
   Activation activation_;
   Floats ones_, zeros_;  // a value for every channel

@@ -1,14 +1,14 @@
 #pragma once
 
 #include "bitfed/nn/layers/activation_layer.h"
+#include "bitfed/nn/layers/channel_bias.h"
 
 namespace bitfed {
 
-// activation(x + bias), with a bias for every channel: the parameter NAME.bias. For convolutions without
-// batch norm, and hidden dense layers.
+// activation(x + bias). For convolutions without batch norm, and hidden dense layers.
 class BiasedActivation : public ActivationLayer {
  public:
-  // `fan_in`: inputs of a unit of the layer before, from which the bias is initialised.
+  // `name` and `fan_in`: see ChannelBias.
   BiasedActivation(size_t batch, const ImageShape& input, Activation activation, const std::string& name,
                    size_t fan_in, size_t border = 0);
 
@@ -16,13 +16,10 @@ class BiasedActivation : public ActivationLayer {
   void backward(const Images& input, size_t images, Images* input_gradient) override;
 
  private:
-  std::vector<Parameter*> own_parameters() override { return {&bias_}; }
-  // Uniform within ±1 / sqrt(fan_in), as PyTorch initialises the biases of convolutions and dense layers.
-  void on_initialise(RandomStream random) override;
+  std::vector<Parameter*> own_parameters() override { return {bias_.parameter()}; }
+  void on_initialise(RandomStream random) override { bias_.initialise(random); }
 
-  size_t fan_in_;
-  Parameter bias_;
-  Floats image_sum_;
+  ChannelBias bias_;
 };
 
 }  // namespace bitfed

@@ -20,14 +20,14 @@ class Dropout : public Layer {
  private:
   void on_initialise(RandomStream random) override { on_seed(random); }
   void on_seed(const RandomStream& random) override;
-  void draw_mask(size_t images);
+  void make_room_for_padding(size_t pixels);
 
   uint32_t dropped_below_;  // of all 2^32 draws those that drop a value
   float scale_;
   RandomStream random_;
   uint64_t passes_ = 0;
-  std::vector<uint32_t> draws_;
-  Floats mask_;  // 0 or the scale for every value
+  std::vector<uint32_t> draws_;  // of some pixels
+  Floats mask_;                  // 0 or the scale for every value
 };
 
 }  // namespace bitfed

@@ -48,12 +48,9 @@ void ResidualBlock::forward(const Images& input, size_t images, Pass pass) {
 
 void ResidualBlock::backward(const Images& input, size_t images, Images* input_gradient) {
   const size_t count = images * output_.shape().image_floats();
-  Images* gradient = &output_gradient();
-  if (sum_gradient_.batch() > 0) {
-    std::copy_n(std::as_const(*gradient).data(), count, sum_gradient_.data());
-    gradient = &sum_gradient_;
-  }
-  neural_kernels().clip_backward(output_.data(), count, bounds_, gradient->data());
+  const Images& from = output_gradient();
+  Images* gradient = sum_gradient_.batch() > 0 ? &sum_gradient_ : &output_gradient();
+  neural_kernels().clip_backward(output_.data(), from.data(), count, bounds_, gradient->data());
   Images& of_entry = entry_->output_gradient();
   path_.backward(entry_->output(), images, &of_entry);
   if (shortcut_) shortcut_->backward_adding(entry_->output(), images, of_entry, &of_entry);

@@ -23,7 +23,7 @@ void Sequence::backward_to_first(size_t images) {
 }
 
 void Sequence::for_each_layer(const RandomStream& random, const Visit& visit) {
-  for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->for_each_layer(random.substream(i), visit);
+  for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->for_each_layer(random.substream(places_[i]), visit);
 }
 
 }  // namespace bitfed

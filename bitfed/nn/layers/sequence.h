@@ -10,7 +10,12 @@ namespace bitfed {
 // Layers in sequence: each takes the output of the one before. Functions as in Layer.
 class Sequence : public LayerGroup {
  public:
-  void add(std::unique_ptr<Layer> layer) { layers_.push_back(std::move(layer)); }
+  // `places`: of how many layers this is made; streams of later layers do not depend on what is fused.
+  void add(std::unique_ptr<Layer> layer, size_t places = 1) {
+    layers_.push_back(std::move(layer));
+    places_.push_back(next_place_);
+    next_place_ += places;
+  }
   bool empty() const { return layers_.empty(); }
 
   void forward(const Images& input, size_t images, Pass pass);
@@ -28,6 +33,8 @@ class Sequence : public LayerGroup {
 
  private:
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<size_t> places_;  // which substream is a layer's
+  size_t next_place_ = 0;
 };
 
 // A sequence that can add to its input's gradient, because its first layer can.

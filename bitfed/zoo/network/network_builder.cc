@@ -9,6 +9,7 @@
 #include "bitfed/nn/layers/activation_layer.h"
 #include "bitfed/nn/layers/average_pool.h"
 #include "bitfed/nn/layers/biased_activation.h"
+#include "bitfed/nn/layers/biased_pool.h"
 #include "bitfed/nn/layers/border.h"
 #include "bitfed/nn/layers/dense.h"
 #include "bitfed/nn/layers/dropout.h"
@@ -102,12 +103,17 @@ class Builder {
     return activation;
   }
 
-  // The bias of a convolution, and the activation behind it.
+  // The bias of a convolution, the activation behind it, and a 2 x 2 pool behind that.
   Records add_bias(const LayerRecord& convolution, Records rest, ImageShape* shape, Sequence* layers) const {
     const ImageShape in = *shape;
     const size_t fan_in = convolution.kernel.taps() * convolution.in.channels;
     rest = rest.subspan(1);
     const Activation activation = take_activation(&rest);
+    if (is(rest, LayerKind::kMaxPool) && rest[0].window == 2) {
+      *shape = lanes_of(rest[0].out);
+      layers->add(std::make_unique<BiasedPool>(batch_, in, activation, convolution.name, fan_in), 2);
+      return rest.subspan(1);
+    }
     shape->border = padding_of_next(rest);
     layers->add(
         std::make_unique<BiasedActivation>(batch_, in, activation, convolution.name, fan_in, shape->border));

@@ -74,11 +74,63 @@ inline uint32_t nonzeros_of(Lanes x) {
   };
   return mask(x.a) | mask(x.b) << 8;
 }
+// Of every mask of eight lanes: its lanes in their order.
+struct LanesOfMasks {
+  uint8_t lanes[256][8];
+};
+constexpr LanesOfMasks lanes_of_masks() {
+  LanesOfMasks all{};
+  for (unsigned mask = 0; mask < 256; ++mask) {
+    unsigned found = 0;
+    for (uint8_t lane = 0; lane < 8; ++lane) {
+      if ((mask >> lane & 1) != 0) all.lanes[mask][found++] = lane;
+    }
+  }
+  return all;
+}
+constexpr LanesOfMasks kLanesOfMasks = lanes_of_masks();
+
+inline size_t list_nonzeros_of(Lanes x, const uint32_t* offsets, float* values, uint32_t* found) {
+  const uint32_t masks = nonzeros_of(x);
+  const auto put = [&](__m256 eight, const uint32_t* at, uint32_t mask) {
+    const __m128i lanes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(kLanesOfMasks.lanes[mask]));
+    const __m256i order = _mm256_cvtepu8_epi32(lanes);
+    const __m256i of_eight = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+    _mm256_storeu_ps(values, _mm256_permutevar8x32_ps(eight, order));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(found), _mm256_permutevar8x32_epi32(of_eight, order));
+    values += __builtin_popcount(mask);
+    found += __builtin_popcount(mask);
+  };
+  put(x.a, offsets, masks & 255);
+  put(x.b, offsets + 8, masks >> 8);
+  return static_cast<size_t>(__builtin_popcount(masks));
+}
+inline Lanes where_below(const uint32_t* draws, uint32_t bound, Lanes x, Lanes y) {
+  const auto eight = [&](const uint32_t* at, __m256 p, __m256 q) {
+    const __m256i of_eight = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+    const __m256i larger = _mm256_max_epu32(of_eight, _mm256_set1_epi32(static_cast<int>(bound)));
+    return _mm256_blendv_ps(p, q, _mm256_castsi256_ps(_mm256_cmpeq_epi32(larger, of_eight)));
+  };
+  return {eight(draws, x.a, y.a), eight(draws + 8, x.b, y.b)};
+}
 inline float largest_of(Lanes x) {
   const __m256 eight = _mm256_max_ps(x.a, x.b);
   const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
   const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
   return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+
+typedef uint64_t Words __attribute__((vector_size(32)));
+constexpr size_t kWords = 4;
+
+inline Words low_products(Words x, uint32_t factor) {
+  return reinterpret_cast<Words>(_mm256_mul_epu32(reinterpret_cast<__m256i>(x), _mm256_set1_epi64x(factor)));
+}
+inline void store_words(uint32_t* p, Words x, Words y) {
+  const __m256i low = _mm256_unpacklo_epi64(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(y));
+  const __m256i high = _mm256_unpackhi_epi64(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(y));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_permute2x128_si256(low, high, 0x20));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8), _mm256_permute2x128_si256(low, high, 0x31));
 }
 
 struct Doubles {

@@ -68,8 +68,34 @@ inline float sum_of(Lanes x) {
 inline uint32_t nonzeros_of(Lanes x) {
   return _mm512_cmp_ps_mask(x.v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
 }
+inline size_t list_nonzeros_of(Lanes x, const uint32_t* offsets, float* values, uint32_t* found) {
+  const __mmask16 mask = _mm512_cmp_ps_mask(x.v, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+  _mm512_storeu_ps(values, _mm512_maskz_compress_ps(mask, x.v));
+  _mm512_storeu_si512(found, _mm512_maskz_compress_epi32(mask, _mm512_loadu_si512(offsets)));
+  return static_cast<size_t>(__builtin_popcount(mask));
+}
+inline Lanes where_below(const uint32_t* draws, uint32_t bound, Lanes x, Lanes y) {
+  const __mmask16 below =
+      _mm512_cmplt_epu32_mask(_mm512_loadu_si512(draws), _mm512_set1_epi32(static_cast<int>(bound)));
+  return {_mm512_mask_blend_ps(below, y.v, x.v)};
+}
 inline float largest_of(Lanes x) {
   return _mm512_reduce_max_ps(x.v);
+}
+
+typedef uint64_t Words __attribute__((vector_size(64)));
+constexpr size_t kWords = 8;
+
+inline Words low_products(Words x, uint32_t factor) {
+  return reinterpret_cast<Words>(_mm512_mul_epu32(reinterpret_cast<__m512i>(x), _mm512_set1_epi64(factor)));
+}
+inline void store_words(uint32_t* p, Words x, Words y) {
+  const __m512i even = reinterpret_cast<__m512i>(x);
+  const __m512i odd = reinterpret_cast<__m512i>(y);
+  const __m512i first = _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11);
+  const __m512i last = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
+  _mm512_storeu_si512(p, _mm512_permutex2var_epi64(even, first, odd));
+  _mm512_storeu_si512(p + kLanes, _mm512_permutex2var_epi64(even, last, odd));
 }
 
 struct Doubles {
@@ -168,7 +194,7 @@ constexpr int kWideRows = 4;
 constexpr int kGatheredWideRows = 6;
 constexpr int kWideVectors = 4;
 constexpr int kPairRows = 8;
-constexpr int kSingleRows = 8;
+constexpr int kSingleRows = 16;
 constexpr int kSparseVectors = 8;
 constexpr int kColumnBlocks = 4;
 

@@ -4,7 +4,10 @@
 //
 // Lanes: load(p), store(p, x), stream(p, x) (non-temporal), all(f), + - * /, fma(a, b, c) = a * b + c,
 // root(x), larger(a, b), smaller(a, b), where_at_least(a, b, x, y) = a >= b ? x : y, add_exponent(x,
-// shifted), largest_of(x), sum_of(x) by halves, nonzeros_of(x) (a bit each); kColumnBlocks (1, 2 or 4). Pairs
+// shifted), largest_of(x), sum_of(x) by halves, nonzeros_of(x) (a bit each), list_nonzeros_of(x, offsets,
+// values, found) (see NonzeroLists; returns their number), where_below(draws, bound, x, y) = draw < bound ? x
+// : y; kColumnBlocks (1, 2 or 4). Words (kWords of 64 bits): low_products(x, factor) of their low halves,
+// store_words(p, x, y) (x[0], y[0], x[1] …). Pairs
 // (16 pairs of 16-bit integers, or 16 sums of 32 bits): no_sums(), load_sums(p), store_sums(p, sums),
 // load_pairs(p), store_pairs(p, x), all_pairs(p) (the one pair at p), paired(p, q), signs_of(x) (0 counts as
 // +1), dot(sums, a, b) = sums + a.first * b.first + a.second * b.second, floats_of(sums),
@@ -24,18 +27,28 @@ inline void tile(const Product& p, size_t row, size_t column) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) sums[r][v] = all(0.0f);
   }
-  const float* a = p.a + row * p.a_row_step;
+  // An address for every four rows, of which a processor makes the four: sixteen of them would not fit its
+  // registers.
+  constexpr int kQuads = (kRows + 3) / 4;
+  const float* quads[kQuads];
+#pragma GCC unroll 16
+  for (int q = 0; q < kQuads; ++q) quads[q] = p.a + (row + 4 * q) * p.a_row_step;
+  const size_t step = p.a_row_step;
+  size_t three_steps = 3 * step;
+  asm("" : "+r"(three_steps));  // not to be taken apart
   const float* b = p.b + column;
-  for (size_t k = 0; k < p.depth; ++k, a += p.a_depth_step, b += p.b_stride) {
+  for (size_t k = 0; k < p.depth; ++k, b += p.b_stride) {
     Lanes line[kVectors];
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) line[v] = load(b + v * kLanes);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const Lanes value = all(a[r * p.a_row_step]);
+      const Lanes value = all(quads[r / 4][r % 4 == 3 ? three_steps : r % 4 * step]);
 #pragma GCC unroll 16
       for (int v = 0; v < kVectors; ++v) sums[r][v] = fma(value, line[v], sums[r][v]);
     }
+#pragma GCC unroll 16
+    for (int q = 0; q < kQuads; ++q) quads[q] += p.a_depth_step;
   }
   float* c = p.c + row * p.c_stride + column;
   const Lanes down = all(-p.descent);
@@ -53,6 +66,9 @@ template <int kRows, int kVectors>
 inline void strip(const Product& p, size_t column) {
   size_t row = 0;
   for (; row + kRows <= p.rows; row += kRows) tile<kRows, kVectors>(p, row, column);
+  if constexpr (kRows > 8) {
+    for (; row + 8 <= p.rows; row += 8) tile<8, kVectors>(p, row, column);
+  }
   if constexpr (kRows > 4) {
     for (; row + 4 <= p.rows; row += 4) tile<4, kVectors>(p, row, column);
   }
@@ -110,6 +126,9 @@ template <int kRows, int kVectors, bool kContiguous>
 inline void gathered_strip(const GatheredProduct& p, size_t column) {
   size_t row = 0;
   for (; row + kRows <= p.rows; row += kRows) gathered_tile<kRows, kVectors, kContiguous>(p, row, column);
+  if constexpr (kRows > 8) {
+    for (; row + 8 <= p.rows; row += 8) gathered_tile<8, kVectors, kContiguous>(p, row, column);
+  }
   if constexpr (kRows > 4) {
     for (; row + 4 <= p.rows; row += 4) gathered_tile<4, kVectors, kContiguous>(p, row, column);
   }
@@ -135,6 +154,7 @@ void multiply_gathered(const GatheredProduct& p) {
   multiply_gathered_as<false>(p);
 }
 
+#include "bitfed/nn/kernels/isa/draw_loops.h"
 #include "bitfed/nn/kernels/isa/norm_loops.h"
 #include "bitfed/nn/kernels/isa/sparse_loops.h"
 
@@ -150,13 +170,15 @@ void add_clipped(const float* a, const float* b, size_t count, ClipBounds bounds
   add_clipped_as<false>(a, b, count, bounds, out);
 }
 
-void clip_backward(const float* out, size_t count, ClipBounds bounds, float* gradient) {
+inline Lanes pass_within(ClipBounds bounds, Lanes out, Lanes gradient) {
   const Lanes none = all(0.0f);
-  for (size_t i = 0; i < count; i += kLanes) {
-    const Lanes value = load(out + i);
-    const Lanes below = where_at_least(value, all(bounds.max), none, load(gradient + i));
-    store(gradient + i, where_at_least(all(bounds.min), value, none, below));
-  }
+  const Lanes below = where_at_least(out, all(bounds.max), none, gradient);
+  return where_at_least(all(bounds.min), out, none, below);
+}
+
+void clip_backward(const float* out, const float* gradient, size_t count, ClipBounds bounds, float* to) {
+  for (size_t i = 0; i < count; i += kLanes)
+    store(to + i, pass_within(bounds, load(out + i), load(gradient + i)));
 }
 
 void descend(float* parameters, const float* gradient, size_t count, float rate) {
@@ -295,13 +317,18 @@ constexpr NeuralKernels table(const char* name) {
           multiply,
           multiply_gathered,
           multiply_sparse,
-          find_nonzeros,
+          count_nonzeros,
+          list_nonzeros,
+          draw,
+          drop,
           norm_forward,
           norm_backward,
           moments,
           norm_pool,
           norm_pool_sums,
           norm_pool_backward,
+          bias_pool,
+          bias_pool_backward,
           multiply_pairs,
           sum_pairs,
           largest_magnitude,

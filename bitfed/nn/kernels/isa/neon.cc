@@ -81,8 +81,37 @@ inline uint32_t nonzeros_of(Lanes x) {
   };
   return mask(x.a) | mask(x.b) << 4 | mask(x.c) << 8 | mask(x.d) << 12;
 }
+inline size_t list_nonzeros_of(Lanes x, const uint32_t* offsets, float* values, uint32_t* found) {
+  float all[kLanes];
+  store(all, x);
+  size_t listed = 0;
+  for (size_t i = 0; i < kLanes; ++i) {
+    values[listed] = all[i];
+    found[listed] = offsets[i];
+    listed += all[i] != 0 ? 1 : 0;
+  }
+  return listed;
+}
+inline Lanes where_below(const uint32_t* draws, uint32_t bound, Lanes x, Lanes y) {
+  const auto four = [&](const uint32_t* at, float32x4_t p, float32x4_t q) {
+    return vbslq_f32(vcltq_u32(vld1q_u32(at), vdupq_n_u32(bound)), p, q);
+  };
+  return {four(draws, x.a, y.a), four(draws + 4, x.b, y.b), four(draws + 8, x.c, y.c),
+          four(draws + 12, x.d, y.d)};
+}
 inline float largest_of(Lanes x) {
   return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.a, x.b), vmaxq_f32(x.c, x.d)));
+}
+
+typedef uint64x2_t Words;
+constexpr size_t kWords = 2;
+
+inline Words low_products(Words x, uint32_t factor) {
+  return vmull_n_u32(vmovn_u64(x), factor);
+}
+inline void store_words(uint32_t* p, Words x, Words y) {
+  vst1q_u32(p, vreinterpretq_u32_u64(vzip1q_u64(x, y)));
+  vst1q_u32(p + 4, vreinterpretq_u32_u64(vzip2q_u64(x, y)));
 }
 
 struct Doubles {

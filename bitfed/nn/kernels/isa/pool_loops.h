@@ -139,3 +139,74 @@ void norm_pool_backward(const NormPool& p, const NormPoolBackward& b) {
   if (p.activation == Activation::kRelu) return norm_pool_backward_as<Activation::kRelu>(p, b);
   norm_pool_backward_as<Activation::kNone>(p, b);
 }
+
+// Of values that are not numbers or equal the first remains.
+template <Activation kActivation>
+inline Window biased_window(const BiasPool& p, const float* upper, Lanes bias) {
+  const float* lower = upper + p.width * p.channels;
+  return {activate<kActivation>(load(upper) + bias), activate<kActivation>(load(upper + p.channels) + bias),
+          activate<kActivation>(load(lower) + bias), activate<kActivation>(load(lower + p.channels) + bias)};
+}
+
+inline Lanes first_largest(const Window& w) {
+  return larger(w.d, larger(w.c, larger(w.b, w.a)));
+}
+
+// work(window, its first pixel's offset in x)
+template <Activation kActivation, typename Work>
+inline void for_each_biased_window(const BiasPool& p, const Work& work) {
+  for (size_t y = 0; y + 2 <= p.height; y += 2) {
+    for (size_t x = 0; x + 2 <= p.width; x += 2) {
+      for (size_t c = 0; c < p.channels; c += kLanes) {
+        const size_t at = (y * p.width + x) * p.channels + c;
+        work(biased_window<kActivation>(p, p.x + at, load(p.bias + c)), at);
+      }
+    }
+  }
+}
+
+template <Activation kActivation>
+inline void bias_pool_as(const BiasPool& p, float* out) {
+  for_each_biased_window<kActivation>(p, [&](const Window& window, size_t) {
+    store(out, first_largest(window));
+    out += kLanes;
+  });
+}
+
+void bias_pool(const BiasPool& p, float* out) {
+  if (p.activation == Activation::kRelu) return bias_pool_as<Activation::kRelu>(p, out);
+  if (p.activation == Activation::kHardtanh) return bias_pool_as<Activation::kHardtanh>(p, out);
+  bias_pool_as<Activation::kNone>(p, out);
+}
+
+template <Activation kActivation>
+inline void bias_pool_backward_as(const BiasPool& p, const float* gradient, ClipBounds bounds, float* to) {
+  const size_t row = p.width * p.channels;
+  const Lanes none = all(0.0f);
+  for_each_biased_window<kActivation>(p, [&](const Window& window, size_t at) {
+    const Lanes largest = first_largest(window);
+    Lanes rest = pass_within(bounds, largest, load(gradient));
+    gradient += kLanes;
+    const auto give = [&](Lanes pixel, size_t pixel_at) {
+      store(to + pixel_at, where_at_least(pixel, largest, rest, none));
+      rest = where_at_least(pixel, largest, none, rest);
+    };
+    give(window.a, at);
+    give(window.b, at + p.channels);
+    give(window.c, at + row);
+    give(window.d, at + row + p.channels);
+  });
+  // Pixels outside of all windows.
+  for (size_t y = 0; p.width % 2 != 0 && y < p.height; ++y) {
+    for (size_t c = 0; c < p.channels; c += kLanes) store(to + (y + 1) * row - p.channels + c, none);
+  }
+  for (size_t i = 0; p.height % 2 != 0 && i < row; i += kLanes) store(to + (p.height - 1) * row + i, none);
+}
+
+void bias_pool_backward(const BiasPool& p, const float* gradient, ClipBounds bounds, float* to) {
+  if (p.activation == Activation::kRelu)
+    return bias_pool_backward_as<Activation::kRelu>(p, gradient, bounds, to);
+  if (p.activation == Activation::kHardtanh)
+    return bias_pool_backward_as<Activation::kHardtanh>(p, gradient, bounds, to);
+  bias_pool_backward_as<Activation::kNone>(p, gradient, bounds, to);
+}

@@ -86,10 +86,35 @@ inline uint32_t nonzeros_of(const Lanes& x) {
   for (size_t i = 0; i < kLanes; ++i) mask |= (x.v[i] != 0 ? 1u : 0u) << i;
   return mask;
 }
+inline size_t list_nonzeros_of(const Lanes& x, const uint32_t* offsets, float* values, uint32_t* found) {
+  size_t listed = 0;
+  for (size_t i = 0; i < kLanes; ++i) {
+    if (x.v[i] == 0) continue;
+    values[listed] = x.v[i];
+    found[listed++] = offsets[i];
+  }
+  return listed;
+}
+inline Lanes where_below(const uint32_t* draws, uint32_t bound, const Lanes& x, const Lanes& y) {
+  return each([&](size_t i) { return draws[i] < bound ? x.v[i] : y.v[i]; });
+}
 inline float largest_of(const Lanes& x) {
   float largest = x.v[0];
   for (size_t i = 1; i < kLanes; ++i) largest = x.v[i] > largest ? x.v[i] : largest;
   return largest;
+}
+
+typedef uint64_t Words __attribute__((vector_size(16)));
+constexpr size_t kWords = 2;
+
+inline Words low_products(Words x, uint32_t factor) {
+  return (x & 0xFFFFFFFF) * uint64_t{factor};
+}
+inline void store_words(uint32_t* p, Words x, Words y) {
+  for (size_t i = 0; i < kWords; ++i, p += 4) {
+    const uint64_t words[] = {x[i], y[i]};
+    __builtin_memcpy(p, words, sizeof(words));
+  }
 }
 
 struct Doubles {

@@ -39,12 +39,26 @@ void multiply_sparse(const SparseProduct& p) {
   }
 }
 
-size_t find_nonzeros(const float* x, size_t count, uint16_t* masks) {
+size_t count_nonzeros(const float* x, size_t count) {
   size_t found = 0;
-  for (size_t i = 0; i < count; i += kLanes) {
-    const uint32_t mask = nonzeros_of(load(x + i));
-    masks[i / kLanes] = static_cast<uint16_t>(mask);
-    found += static_cast<size_t>(__builtin_popcount(mask));
-  }
+  for (size_t i = 0; i < count; i += kLanes)
+    found += static_cast<size_t>(__builtin_popcount(nonzeros_of(load(x + i))));
   return found;
+}
+
+void list_nonzeros(const NonzeroLists& lists) {
+  size_t listed = 0;
+  for (size_t row = 0; row < lists.rows; ++row) {
+    const float* x = lists.x + row * lists.x_stride;
+    size_t column = 0;
+    for (; column + kLanes <= lists.columns; column += kLanes)
+      listed += list_nonzeros_of(load(x + column), lists.offsets + column, lists.values + listed,
+                                 lists.found + listed);
+    for (; column < lists.columns; ++column) {
+      lists.values[listed] = x[column];
+      lists.found[listed] = lists.offsets[column];
+      listed += x[column] != 0 ? 1 : 0;
+    }
+    lists.ends[row] = static_cast<uint32_t>(listed);
+  }
 }
