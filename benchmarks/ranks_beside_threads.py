@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One rank per core beside one thread per core: ranks_beside_threads.py PROGRAM [--turns N] [--only NAME]...
 
-Runs recipes in turns by `--threads CORES` and by mpirun with a worker per core beside rank 0. Compared is the time from the
+Runs recipes in turns by `--threads CORES` and by mpirun with a rank per core. Compared is the time from the
 end of the first round to the end of the last, evaluations included; and the whole time, which includes the start of all
 processes and the reading of the data by each. Let nothing else run beside it.
 """
@@ -51,7 +51,7 @@ def main():
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     arguments = parser.parse_args()
     os.environ.setdefault("OMPI_MCA_btl", "self,vader")
-    ranks = ["mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n", str(arguments.cores + 1)]
+    ranks = ["mpirun", "--oversubscribe", "--allow-run-as-root", "--bind-to", "none", "-n", str(arguments.cores)]
     print(f"| {arguments.cores} cores, medians of {arguments.turns} | threads, s | ranks, s | as fast by (each turn) | whole: threads, s "
           "| ranks, s |\n|---|---|---|---|---|---|")
     for name in arguments.only or RUNS:

@@ -373,32 +373,30 @@ class Reproduction {
   RankZero* ranks_ = nullptr;  // the other ranks; null: there are none
 };
 
-// A rank other than 0. It plans the same cells; what goes wrong is for rank 0 to report.
-void work(Communicator& ranks, const ReproduceArguments& arguments) {
-  std::optional<Reproduction> reproduction;
-  RankDevice device(arguments.device, ranks.rank());
-  const auto planned = [&]() -> const Reproduction& {
-    reproduction.emplace(arguments, load_paper_table(arguments.table, recipe_folders(arguments.recipes)),
-                         device.open());
-    return *reproduction;
+// A rank as a worker. It plans the same cells; what goes wrong is for rank 0 to report.
+WorkerOptions worker_of(const Communicator& ranks, const ReproduceArguments& arguments) {
+  const auto reproduction = std::make_shared<std::optional<Reproduction>>();
+  const auto device = std::make_shared<RankDevice>(arguments.device, ranks.rank());
+  const auto planned = [=, &arguments]() -> const Reproduction& {
+    reproduction->emplace(arguments, load_paper_table(arguments.table, recipe_folders(arguments.recipes)),
+                          device->open());
+    return **reproduction;
   };
-  run_worker(ranks, {.program = program_identity(BITFED_VERSION),
-                     .threads = std::max(1u, arguments.threads),
-                     .stop = stop_on_signals(),
-                     .load = [&](uint32_t job) { return planned().load(job); },
-                     .run_alone = [&](uint32_t job, const auto& stop) { planned().run_alone(job, stop); }});
+  WorkerOptions worker = worker_options(arguments.device, arguments.threads, ranks.rank());
+  worker.load = [planned](uint32_t job) { return planned().load(job); };
+  worker.run_alone = [planned](uint32_t job, const auto& stop) { planned().run_alone(job, stop); };
+  return worker;
 }
 
 void reproduce(const ReproduceArguments& arguments) {
   const std::vector<fs::path> folders = recipe_folders(arguments.recipes);
   if (arguments.list || arguments.table.empty()) return list_tables(folders);
   Communicator* const ranks = connect_ranks();
-  if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
+  if (ranks && ranks->rank() > 0) return run_worker(*ranks, worker_of(*ranks, arguments));
   const auto warn = [&](const std::string& text) {
     if (!arguments.quiet) fmt::print(stderr, "{}\n", text);
   };
-  const auto zero =
-      ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION), warn) : nullptr;
+  const auto zero = ranks ? std::make_unique<RankZero>(*ranks, worker_of(*ranks, arguments), warn) : nullptr;
   Reproduction reproduction(arguments, load_paper_table(arguments.table, folders),
                             zero ? RankDevice(arguments.device, 0).open() : open_device(arguments.device));
   try {

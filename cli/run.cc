@@ -169,15 +169,12 @@ Experiment load(const RunArguments& arguments, const ExperimentOptions& options)
 void work(Communicator& ranks, const RunArguments& arguments) {
   ExperimentOptions options = options_of(arguments);
   RankDevice device(arguments.device, ranks.rank());
-  const auto read = [&](uint32_t /*job*/) {
+  WorkerOptions worker = worker_options(arguments.device, arguments.threads, ranks.rank());
+  worker.load = [&](uint32_t /*job*/) {
     options.trainers = device.open();
     return load(arguments, options);
   };
-  run_worker(ranks, {.program = program_identity(BITFED_VERSION),
-                     .threads = std::max(1u, arguments.threads),
-                     .stop = options.stop,
-                     .load = read,
-                     .run_alone = {}});
+  run_worker(ranks, worker);
 }
 
 ExperimentResult run_on(Communicator* ranks, const RunArguments& arguments, const EventSink& events) {
@@ -186,7 +183,7 @@ ExperimentResult run_on(Communicator* ranks, const RunArguments& arguments, cons
     options.trainers = open_device(arguments.device);
     return run_experiment(read_recipe(arguments), options, events);
   }
-  RankZero zero(*ranks, program_identity(BITFED_VERSION),
+  RankZero zero(*ranks, worker_options(arguments.device, arguments.threads, 0),
                 [&](const std::string& text) { events(Warning{.text = text}); });
   options.trainers = RankDevice(arguments.device, 0).open();
   events(Loading{});

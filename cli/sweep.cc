@@ -107,27 +107,24 @@ std::vector<SweepRun> plan(const SweepArguments& arguments, const SweepOptions& 
   return plan_sweep(options.axes, arguments.seeds, out);
 }
 
-// A rank other than 0. It plans the same runs: a job is the number of a group's first run. What goes wrong is
+// A rank as a worker. It plans the same runs: a job is the number of a group's first run. What goes wrong is
 // for rank 0 to report.
-void work(Communicator& ranks, const SweepArguments& arguments) {
-  RankDevice device(arguments.device, ranks.rank());
-  const auto run_alone = [&](uint32_t job, const std::function<bool()>& stop) {
-    SweepOptions options = sweep_options(arguments, true, device.open());
+WorkerOptions worker_of(const Communicator& ranks, const SweepArguments& arguments) {
+  const auto device = std::make_shared<RankDevice>(arguments.device, ranks.rank());
+  WorkerOptions worker = worker_options(arguments.device, arguments.threads, ranks.rank());
+  worker.run_alone = [device, &arguments](uint32_t job, const std::function<bool()>& stop) {
+    SweepOptions options = sweep_options(arguments, true, device->open());
     options.experiment.stop = stop;
     for (const std::vector<SweepRun>& group : group_sweep(options.axes, plan(arguments, options))) {
       if (group.front().number == job)
         run_sweep(options, group, [](const SweepRun&, const ExperimentResult&) {});
     }
   };
-  const auto load = [&](uint32_t job) {
-    const SweepOptions options = sweep_options(arguments, true, device.open());
+  worker.load = [device, &arguments](uint32_t job) {
+    const SweepOptions options = sweep_options(arguments, true, device->open());
     return load_sweep_run(options, plan(arguments, options).at(job));
   };
-  run_worker(ranks, {.program = program_identity(BITFED_VERSION),
-                     .threads = std::max(1u, arguments.threads),
-                     .stop = stop_on_signals(),
-                     .load = load,
-                     .run_alone = run_alone});
+  return worker;
 }
 
 // As many groups as fill all ranks are run by a rank each, and so is the rest if that is faster; else by all
@@ -172,12 +169,11 @@ void sweep_on_ranks(RankZero& ranks, SweepOptions options, const std::vector<Swe
 
 void sweep(const SweepArguments& arguments) {
   Communicator* const ranks = connect_ranks();
-  if (ranks && ranks->rank() > 0) return work(*ranks, arguments);
+  if (ranks && ranks->rank() > 0) return run_worker(*ranks, worker_of(*ranks, arguments));
   const auto warn = [&](const std::string& text) {
     if (!arguments.quiet) fmt::print(stderr, "{}\n", text);
   };
-  const auto zero =
-      ranks ? std::make_unique<RankZero>(*ranks, program_identity(BITFED_VERSION), warn) : nullptr;
+  const auto zero = ranks ? std::make_unique<RankZero>(*ranks, worker_of(*ranks, arguments), warn) : nullptr;
   const SweepOptions options =
       sweep_options(arguments, zero != nullptr,
                     zero ? RankDevice(arguments.device, 0).open() : open_device(arguments.device));

@@ -130,22 +130,46 @@ struct LastTensor {
   uint64_t bytes = 0;
 };
 
+// As JSON. Most names need no escapes; the library, which is slow to write them, gets the others.
+void append_quoted(const std::string& name, std::string* text) {
+  const bool is_plain = std::all_of(name.begin(), name.end(),
+                                    [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
+  *text += is_plain ? '"' + name + '"' : nlohmann::json(name).dump();
+}
+
+void append_entry(const std::string& name, Dtype dtype, const std::vector<uint64_t>& shape, uint64_t begin,
+                  uint64_t end, std::string* text) {
+  *text += text->size() > 1 ? "," : "";
+  append_quoted(name, text);
+  *text += ":{\"dtype\":\"";
+  *text += dtype_name(dtype);
+  *text += "\",\"shape\":[";
+  for (size_t i = 0; i < shape.size(); ++i) *text += (i > 0 ? "," : "") + std::to_string(shape[i]);
+  *text += "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+}
+
 // With room behind it for so many bytes. Padded with spaces to a multiple of eight bytes, so that the data is
-// aligned in a mapped file.
+// aligned in a mapped file. Written by hand: of a small model the header is most of the work.
 Bytes encode_header(const State& state, const LastTensor* last, uint64_t room) {
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  if (!state.metadata.empty()) header["__metadata__"] = state.metadata;
+  std::string text = "{";
+  if (!state.metadata.empty()) {
+    text += "\"__metadata__\":{";
+    for (const auto& [key, value] : state.metadata) {
+      text += text.back() == '{' ? "" : ",";
+      append_quoted(key, &text);
+      text += ':';
+      append_quoted(value, &text);
+    }
+    text += '}';
+  }
   uint64_t offset = 0;
-  const auto note = [&](const std::string& name, Dtype dtype, const std::vector<uint64_t>& shape,
-                        uint64_t bytes) {
-    header[name] = {
-        {"dtype", dtype_name(dtype)}, {"shape", shape}, {"data_offsets", {offset, offset + bytes}}};
-    offset += bytes;
-  };
-  for (const Tensor& tensor : state.tensors())
-    note(tensor.name, tensor.dtype, tensor.shape, tensor.bytes.size());
-  if (last != nullptr) note(last->name, Dtype::kU8, {last->bytes}, last->bytes);
-  std::string text = header.dump();
+  for (const Tensor& tensor : state.tensors()) {
+    append_entry(tensor.name, tensor.dtype, tensor.shape, offset, offset + tensor.bytes.size(), &text);
+    offset += tensor.bytes.size();
+  }
+  if (last != nullptr)
+    append_entry(last->name, Dtype::kU8, {last->bytes}, offset, offset + last->bytes, &text);
+  text += '}';
   text.append((8 - text.size() % 8) % 8, ' ');
 
   Bytes bytes;

@@ -16,14 +16,15 @@ class Dealer {
     uint64_t samples = 0;
   };
 
-  // `threads`: of all workers together. `least`: clients of a share, if that leaves the others their part:
-  // small ones would be done before a worker that asks again has its answer.
-  Dealer(std::vector<Client> clients, uint32_t threads, size_t least = 1);
+  // `threads`: of all workers together.
+  Dealer(std::vector<Client> clients, uint32_t threads);
 
   bool empty() const { return next_ == clients_.size(); }
 
-  // The next share, for a worker with so many threads. Empty: none is left.
-  std::vector<uint32_t> deal(uint32_t threads);
+  // The next share, for a worker with so many threads. Empty: none is left. `least`: clients of a share, if
+  // that leaves the others their part: small ones would be done before a worker that asks again has its
+  // answer.
+  std::vector<uint32_t> deal(uint32_t threads, size_t least = 1);
 
  private:
   double cost(const Client& client) const;
@@ -31,7 +32,6 @@ class Dealer {
   std::vector<Client> clients_;  // the largest first
   size_t next_ = 0;
   uint32_t threads_;
-  size_t least_;
   double median_ = 0;  // samples; for what a client costs besides its samples
   double left_ = 0;    // the cost of the clients that are left
 };

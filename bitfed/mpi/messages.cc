@@ -8,7 +8,8 @@ namespace {
 
 constexpr const char* kSource = "a rank's message";
 constexpr double kMaxSeconds = 1e10;
-constexpr size_t kClientBytes = 64;  // of a client in a message, besides what it keeps and uploads
+constexpr size_t kSmallBytes = 256 << 10;  // that rank 0 sends to all by itself
+constexpr size_t kClientBytes = 64;        // of a client in a message, besides what it keeps and uploads
 
 class Writer {
  public:
@@ -92,6 +93,17 @@ Failure parse_failure(Reader* reader) {
   return {static_cast<Error::Kind>(kind), reader->text()};
 }
 
+void write_shared(const Shared& shared, Writer* writer) {
+  writer->u64(shared.follows);
+  writer->bytes(shared.bytes);
+}
+
+Shared parse_shared(Reader* reader) {
+  Shared shared{.follows = reader->u64()};
+  shared.bytes = reader->bytes();
+  return shared;
+}
+
 void write_client(const TrainedClient& client, Writer* writer) {
   writer->u32(client.result.client);
   writer->u64(client.result.samples);
@@ -169,18 +181,23 @@ Bytes plain_message(MessageKind kind) {
   return Writer(kind).take();
 }
 
+Shared shared(const Bytes& bytes, size_t workers) {
+  return bytes.size() * workers <= kSmallBytes ? Shared{bytes, 0} : Shared{{}, bytes.size()};
+}
+
 Bytes round_message(const RoundStart& start) {
-  Writer writer(MessageKind::kRound);
+  Writer writer(MessageKind::kRound, kClientBytes + start.broadcast.bytes.size());
   writer.u64(start.number);
   writer.u32(start.round);
-  writer.u64(start.broadcast_bytes);
   writer.f64(start.sum_below);
+  write_shared(start.broadcast, &writer);
   return writer.take();
 }
 
 RoundStart read_round(const Bytes& message) {
   Reader reader(message);
-  const RoundStart start{reader.u64(), reader.u32(), reader.u64(), reader.f64()};
+  RoundStart start{reader.u64(), reader.u32(), reader.f64(), {}};
+  start.broadcast = parse_shared(&reader);
   reader.finish();
   return start;
 }
@@ -317,10 +334,10 @@ Results read_results(const Bytes& message) {
 
 Bytes evaluate_message(const EvaluationTask& task) {
   const EvaluationPart& part = task.part;
-  Writer writer(MessageKind::kEvaluate);
+  Writer writer(MessageKind::kEvaluate, kClientBytes + task.model.bytes.size());
   for (const uint64_t bound : {part.test_begin, part.test_end, part.validation_begin, part.validation_end})
     writer.u64(bound);
-  writer.u64(task.model_bytes);
+  write_shared(task.model, &writer);
   return writer.take();
 }
 
@@ -330,7 +347,7 @@ EvaluationTask read_evaluate(const Bytes& message) {
   EvaluationPart& part = task.part;
   for (uint64_t* bound : {&part.test_begin, &part.test_end, &part.validation_begin, &part.validation_end})
     *bound = reader.u64();
-  task.model_bytes = reader.u64();
+  task.model = parse_shared(&reader);
   reader.finish();
   return task;
 }

@@ -16,9 +16,9 @@ namespace bitfed {
 enum class MessageKind : uint8_t {
   // From rank 0.
   kJob = 1,   // read an experiment, and answer kReady
-  kRound,     // its number; the broadcast follows, by Communicator::broadcast
+  kRound,     // its number and its broadcast
   kWork,      // clients to train
-  kEvaluate,  // the samples to predict; the model follows, by Communicator::broadcast
+  kEvaluate,  // the model, and the samples to predict
   kAlone,     // run a whole job, without the other ranks
   kEnd,       // nothing follows; answer kBye
   // To rank 0.
@@ -29,9 +29,10 @@ enum class MessageKind : uint8_t {
   kFailed,
   kDone,  // with a job that was run alone
   kBye,   // nothing follows
-  // Of sums.
-  kSum,   // from rank 0: no clients follow; when yours are done, hand over what their uploads add up to
-  kPart,  // to the rank before this one, see parent_of
+  // From rank 0: no clients follow in this round. When yours are done, hand over what their uploads add up
+  // to.
+  kNoMore,
+  kPart,  // such a sum, to the rank before this one, see parent_of
   // To rank 0, before all others.
   kHello,
 };
@@ -42,14 +43,22 @@ MessageKind kind_of(const Bytes& message);
 Bytes number_message(MessageKind kind, uint32_t number);
 uint32_t read_number(const Bytes& message);
 
-// kSum, kEnd, kBye.
+// kNoMore, kEnd, kBye.
 Bytes plain_message(MessageKind kind);
+
+// What all workers receive: with the message where it is small, else behind it by Communicator::broadcast.
+struct Shared {
+  Bytes bytes = {};
+  uint64_t follows = 0;  // so many bytes
+};
+// What rank 0 sends of these bytes to so many workers.
+Shared shared(const Bytes& bytes, size_t workers);
 
 struct RoundStart {
   uint64_t number = 0;  // of all rounds that rank 0 has begun, those of other jobs included
   uint32_t round = 0;
-  uint64_t broadcast_bytes = 0;
   double sum_below = 0;  // workers add up the uploads of clients that trained for fewer seconds
+  Shared broadcast = {};
 };
 Bytes round_message(const RoundStart& start);
 RoundStart read_round(const Bytes& message);
@@ -126,7 +135,7 @@ struct EvaluationPart {
 };
 struct EvaluationTask {
   EvaluationPart part = {};
-  uint64_t model_bytes = 0;
+  Shared model = {};
 };
 Bytes evaluate_message(const EvaluationTask& task);
 EvaluationTask read_evaluate(const Bytes& message);

@@ -7,8 +7,8 @@
 
 #include "bitfed/base/stopwatch.h"
 #include "bitfed/federated/federation.h"
+#include "bitfed/mpi/client_threads.h"
 #include "bitfed/mpi/dealer.h"
-#include "bitfed/mpi/messages.h"
 #include "bitfed/mpi/pause.h"
 
 namespace bitfed {
@@ -17,10 +17,12 @@ namespace {
 // With fewer the sums, which have 16 bytes per parameter, take longer than they save.
 constexpr size_t kClientsPerWorker = 2;
 
-// Of a share of small clients: some times as long as an answer takes.
-constexpr double kShareSeconds = 0.005;
+// Of another rank's share of small clients: some times as long as an answer takes.
+constexpr double kShareSeconds = 0.002;
 
 constexpr double kLateness = 0.01;  // of a client's seconds, that rank 0 may be late for its results
+
+constexpr int kNobody = -1;  // among ranks
 
 constexpr int kRankOfPart = 1;  // the only one that hands its sum to rank 0, see parent_of
 
@@ -40,9 +42,16 @@ class RankTransport : public Transport {
         half_(experiment.method->make_client()),
         states_(states),
         events_(std::move(events)),
-        dealt_(experiment.partition.size()),
+        dealt_(experiment.partition.size(), kNobody),
         adds_up_(experiment.rounds > 1 && experiment.method->make_server()->adds_up()),
-        threads_(std::accumulate(options.threads.begin(), options.threads.end(), 0u)) {}
+        threads_(std::accumulate(options.threads.begin(), options.threads.end(), 0u)) {
+    if (options_.own != nullptr) options_.own->open(experiment);
+  }
+  ~RankTransport() override {
+    if (options_.own != nullptr) options_.own->abandon();
+  }
+  RankTransport(const RankTransport&) = delete;
+  RankTransport& operator=(const RankTransport&) = delete;
 
   void run_round(uint32_t round, const Bytes& broadcast, const std::vector<uint32_t>& clients,
                  const std::function<void(ClientResult)>& receive) override {
@@ -53,17 +62,13 @@ class RankTransport : public Transport {
     part_.reset();
     added_ = 0;
     std::vector<Dealer::Client> present = answering(round, clients);
-    const bool sums = adds_up_ && round > 0 && present.size() >= kClientsPerWorker * workers();
     const size_t answers = present.size();
-    Dealer dealer(std::move(present), threads_, static_cast<size_t>(kShareSeconds / client_seconds_));
+    const bool sums = adds_up_ && round > 0 && answers >= kClientsPerWorker * workers();
+    Dealer dealer(std::move(present), threads_);
     if (dealer.empty()) return;
-    // An upload that is worth storing is sent by itself.
-    number_ = next_number();
-    send_all(round_message({number_, round, broadcast.size(), sums ? FederationOptions().keep_seconds : 0}));
-    ranks_.broadcast(broadcast);
-    outstanding_.assign(static_cast<size_t>(ranks_.size()), 0);
-    sums_ = asks_for_sums_ = sums;
+    begin(round, broadcast, sums);
     for (int rank = 1; rank < ranks_.size(); ++rank) deal(rank, dealer);
+    if (options_.own != nullptr) deal(0, dealer);
     collect([&] { return all_outstanding_ == 0 && (!sums || part_); }, round, dealer, receive);
     if (all_outstanding_ > 0) return;  // stopped
     if (part_ && part_->scalar<uint64_t>("clients") != added_)
@@ -86,7 +91,20 @@ class RankTransport : public Transport {
   }
 
  private:
-  size_t workers() const { return static_cast<size_t>(ranks_.size() - 1); }
+  size_t workers() const { return static_cast<size_t>(ranks_.size()) - (options_.own == nullptr ? 1 : 0); }
+
+  void begin(uint32_t round, const Bytes& broadcast, bool sums) {
+    number_ = next_number();
+    sums_ = sums;
+    no_more_ = false;
+    outstanding_.assign(static_cast<size_t>(ranks_.size()), 0);
+    // An upload that is worth storing is sent by itself.
+    const RoundStart start{number_, round, sums ? FederationOptions().keep_seconds : 0,
+                           shared(broadcast, static_cast<size_t>(ranks_.size() - 1))};
+    send_all(round_message(start));
+    if (start.broadcast.follows > 0) ranks_.broadcast(broadcast);
+    if (options_.own != nullptr) options_.own->begin_round(start, broadcast);
+  }
 
   void send_all(const Bytes& message) {
     for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(rank, message);
@@ -105,7 +123,9 @@ class RankTransport : public Transport {
   }
 
   void deal(int rank, Dealer& dealer) {
-    const std::vector<uint32_t> clients = dealer.deal(options_.threads[static_cast<size_t>(rank)]);
+    const uint32_t threads = options_.threads[static_cast<size_t>(rank)];
+    const size_t least = rank == 0 ? 1 : static_cast<size_t>(kShareSeconds / client_seconds_);
+    const std::vector<uint32_t> clients = dealer.deal(threads, least);
     if (clients.empty()) return;
     outstanding_[static_cast<size_t>(rank)] += clients.size();
     all_outstanding_ += clients.size();
@@ -115,11 +135,14 @@ class RankTransport : public Transport {
       dealt_[client] = rank;
       tasks.push_back({client, states_.of(client)});
       bytes += tasks.back().kept.size();
-      if (bytes < options_.work_bytes && client != clients.back()) continue;
+      if (rank == 0 || (bytes < options_.work_bytes && client != clients.back())) continue;
       ranks_.send(rank, work_message(std::exchange(tasks, {})));
       bytes = 0;
     }
-    if (dealer.empty() && std::exchange(asks_for_sums_, false)) send_all(plain_message(MessageKind::kSum));
+    if (rank == 0) options_.own->train(std::move(tasks));
+    if (!dealer.empty() || std::exchange(no_more_, true)) return;
+    send_all(plain_message(MessageKind::kNoMore));
+    if (options_.own != nullptr) options_.own->expect_no_more();
   }
 
   // Where a client takes long, its results may wait a little.
@@ -131,44 +154,42 @@ class RankTransport : public Transport {
   // Until it is done, or the user stops.
   void collect(const std::function<bool()>& done, uint32_t round, Dealer& dealer,
                const std::function<void(ClientResult)>& receive) {
-    Pause pause(longest_pause());
+    Pause pause(longest_pause()), beside(longest_pause(), Pause::kBesideTraining);
+    const auto reset = [&] {
+      pause.reset();
+      beside.reset();
+    };
     while (!done()) {
       if (options_.stop && options_.stop()) return;
-      const auto message = ranks_.poll();
-      if (!message) {
+      if (const auto message = ranks_.poll()) {
+        reset();
+        handle(round, *message, dealer, receive);
+      } else if (auto news = options_.own != nullptr ? options_.own->take_news() : std::nullopt) {
+        reset();
+        handle_own(round, *std::move(news), dealer, receive);
+      } else if (options_.own != nullptr && !options_.own->is_idle()) {
+        options_.own->wait_for(beside.next());
+      } else if (pause.is_short()) {
+        std::this_thread::yield();
+      } else {
         std::this_thread::sleep_for(pause.next());
-        continue;
       }
-      pause.reset();
-      handle(round, *message, dealer, receive);
     }
   }
 
   void handle(uint32_t round, const Communicator::Message& message, Dealer& dealer,
               const std::function<void(ClientResult)>& receive) {
-    const auto rank = static_cast<size_t>(message.from);
     received_bytes_ += message.bytes.size();
     switch (kind_of(message.bytes)) {
-      case MessageKind::kProgress: {
-        const ClientFraction progress = read_progress(message.bytes);
-        if (has(message.from, progress.client))
-          events_(ClientProgress{.round = round, .client = progress.client, .fraction = progress.fraction});
+      case MessageKind::kProgress:
+        show(round, message.from, read_progress(message.bytes));
         break;
-      }
-      case MessageKind::kFailed: {
-        const Failure failure = read_failed(message.bytes);
-        if (failure.kind == Error::Kind::kStopped) throw Error(failure.kind, failure.text);
-        throw Error(failure.kind, fmt::format("{}: {}", name(message.from), failure.text));
-      }
+      case MessageKind::kFailed:
+        fail(message.from, read_failed(message.bytes));
       case MessageKind::kResults: {
         Results results = read_results(message.bytes);
         for (const TrainedClient& trained : results.clients) check(message.from, trained.result);
-        busy_seconds_ += results.busy_seconds;
-        outstanding_[rank] -= results.clients.size();
-        all_outstanding_ -= results.clients.size();
-        // First the next share, so that the rank does not wait while its results are taken.
-        if (results.wants_more || outstanding_[rank] < options_.threads[rank]) deal(message.from, dealer);
-        for (TrainedClient& trained : results.clients) take(std::move(trained), receive);
+        take(message.from, std::move(results), dealer, receive);
         break;
       }
       case MessageKind::kPart:
@@ -183,6 +204,23 @@ class RankTransport : public Transport {
     }
   }
 
+  void handle_own(uint32_t round, ClientThreads::News news, Dealer& dealer,
+                  const std::function<void(ClientResult)>& receive) {
+    if (news.progress) show(round, 0, *news.progress);
+    take(0, std::move(news.results), dealer, receive);
+    if (!news.failures.empty()) fail(0, news.failures.front());
+  }
+
+  void show(uint32_t round, int rank, const ClientFraction& progress) {
+    if (has(rank, progress.client))
+      events_(ClientProgress{.round = round, .client = progress.client, .fraction = progress.fraction});
+  }
+
+  [[noreturn]] void fail(int rank, const Failure& failure) const {
+    if (failure.kind == Error::Kind::kStopped) throw Error(failure.kind, failure.text);
+    throw Error(failure.kind, fmt::format("{}: {}", name(rank), failure.text));
+  }
+
   bool has(int rank, uint32_t client) const { return client < dealt_.size() && dealt_[client] == rank; }
 
   // Counts the result: each is expected once.
@@ -190,7 +228,7 @@ class RankTransport : public Transport {
     if (!has(rank, result.client))
       throw failure("{}: found a result of client {}, expected one of a client that it trains", name(rank),
                     result.client);
-    dealt_[result.client] = 0;
+    dealt_[result.client] = kNobody;
     if (!result.upload.empty()) return;
     if (!sums_) throw failure("{}: found no upload of client {}", name(rank), result.client);
     ++added_;
@@ -198,10 +236,19 @@ class RankTransport : public Transport {
 
   std::string name(int rank) const { return rank_name(rank, options_.hosts[static_cast<size_t>(rank)]); }
 
-  void take(TrainedClient trained, const std::function<void(ClientResult)>& receive) {
-    if (trained.result.keeps_state)
-      states_.put(trained.result.client, std::move(trained.kept), trained.judged);
-    receive(std::move(trained.result));
+  void take(int from, Results results, Dealer& dealer, const std::function<void(ClientResult)>& receive) {
+    const auto rank = static_cast<size_t>(from);
+    busy_seconds_ += results.busy_seconds;
+    outstanding_[rank] -= results.clients.size();
+    all_outstanding_ -= results.clients.size();
+    // First the next share, so that the rank does not wait while its results are taken.
+    if (results.wants_more || (rank > 0 && outstanding_[rank] < options_.threads[rank])) deal(from, dealer);
+    for (TrainedClient& trained : results.clients) {
+      if (trained.result.keeps_state)
+        states_.put(trained.result.client, std::move(trained.kept), trained.judged);
+      trained.result.more_follow = &trained != &results.clients.back();
+      receive(std::move(trained.result));
+    }
   }
 
   Communicator& ranks_;
@@ -210,15 +257,15 @@ class RankTransport : public Transport {
   std::unique_ptr<ClientHalf> half_;
   ClientStates& states_;
   EventSink events_;
-  std::vector<int> dealt_;  // by client, the rank that trains it; 0: none
+  std::vector<int> dealt_;  // by client, the rank that trains it
   bool adds_up_;
   uint32_t threads_;                 // of all ranks
   std::vector<size_t> outstanding_;  // clients, by rank
   size_t all_outstanding_ = 0;
-  uint64_t number_ = 0;         // of the round
-  bool sums_ = false;           // of this round's uploads: workers add up
-  bool asks_for_sums_ = false;  // once all clients are dealt
-  uint64_t added_ = 0;          // uploads that reach this rank as a sum
+  uint64_t number_ = 0;   // of the round
+  bool sums_ = false;     // of this round's uploads: other ranks add up
+  bool no_more_ = false;  // all clients are dealt, and the others know
+  uint64_t added_ = 0;    // uploads that reach this rank as a sum
   double busy_seconds_ = 0;
   double client_seconds_ = 1;  // of a client in the round before
   uint64_t received_bytes_ = 0;

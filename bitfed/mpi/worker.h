@@ -22,8 +22,8 @@ struct WorkerOptions {
   std::function<void(uint32_t job, const std::function<bool()>& stop)> run_alone;
 };
 
-// A rank other than 0: trains the clients that rank 0 sends, until rank 0 ends. Errors go to rank 0, which
-// reports them.
+// A rank other than 0, see RankZero: trains the clients that rank 0 sends, until rank 0 ends. Errors go to
+// rank 0, which reports them.
 void run_worker(Communicator& ranks, const WorkerOptions& options);
 
 // What is compared between ranks: equal texts, equal experiments.

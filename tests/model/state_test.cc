@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -121,6 +122,22 @@ TEST(State, KeepsOrderEmptyTensorsScalarsAndTexts) {
   EXPECT_THAT(back.values<float>("empty y", {0, 3}), IsEmpty());
   EXPECT_EQ(back.text("name"), "größe \"quoted\" \\ \n");
   EXPECT_EQ(back.tensor_bytes(), 5u);
+}
+
+// It is written by hand: as the JSON library would.
+TEST(State, TheHeaderIsCompactJson) {
+  State state;
+  state.metadata = {{"a", "größe \"quoted\" \\ \n\x7f"}, {"b", ""}};
+  state.add("plain [name] {}", {2, 1}, std::vector<uint16_t>{1, 2});
+  state.add("\t\"", {}, std::vector<float>{1});
+  const Bytes bytes = encode(state);
+  const std::string text(bytes.begin() + 8, bytes.begin() + 8 + bytes[0] + 256 * bytes[1]);
+  const auto header = nlohmann::ordered_json::parse(text);
+  EXPECT_EQ(header["__metadata__"]["a"], state.metadata["a"]);
+  EXPECT_EQ(header["\t\""]["data_offsets"], nlohmann::json({4, 8}));
+  const std::string dumped = header.dump();
+  EXPECT_EQ(text.substr(0, dumped.size()), dumped);
+  EXPECT_EQ(text.find_first_not_of(' ', dumped.size()), std::string::npos);
 }
 
 TEST(State, NothingAtAllIsAState) {

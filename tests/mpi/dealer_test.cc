@@ -64,17 +64,17 @@ TEST(DealerTest, EveryClientOnce) {
 
 TEST(DealerTest, SmallClientsInSharesOfThatMany) {
   const std::vector<Dealer::Client> clients(100, {0, 5});
-  Dealer dealer(clients, 4, 20);
+  Dealer dealer(clients, 4);
   std::vector<size_t> shares;
-  while (!dealer.empty()) shares.push_back(dealer.deal(1).size());
+  while (!dealer.empty()) shares.push_back(dealer.deal(1, 20).size());
   EXPECT_THAT(shares, ElementsAre(20, 20, 20, 20, 20));
   // Never more than a worker's part.
-  Dealer few({{0, 5}, {1, 5}, {2, 5}, {3, 5}, {4, 5}}, 2, 1000);
-  EXPECT_THAT(few.deal(1), ElementsAre(0, 1));
-  EXPECT_THAT(few.deal(1), ElementsAre(2, 3));
-  EXPECT_THAT(few.deal(1), ElementsAre(4));
-  Dealer one({{0, 5}}, 16, 1000);
-  EXPECT_THAT(one.deal(1), ElementsAre(0));
+  Dealer few({{0, 5}, {1, 5}, {2, 5}, {3, 5}, {4, 5}}, 2);
+  EXPECT_THAT(few.deal(1, 1000), ElementsAre(0, 1));
+  EXPECT_THAT(few.deal(1, 1000), ElementsAre(2, 3));
+  EXPECT_THAT(few.deal(1, 1000), ElementsAre(4));
+  Dealer one({{0, 5}}, 16);
+  EXPECT_THAT(one.deal(1, 1000), ElementsAre(0));
 }
 
 TEST(DealerTest, NobodyToDeal) {

@@ -68,10 +68,11 @@ TEST(MessagesTest, ComeBackAsTheyWere) {
   EXPECT_TRUE(results.clients[1].result.added_up);
   EXPECT_EQ(results.clients[1].result.upload_bytes, 77u);
 
-  const RoundStart start = read_round(round_message({9, 4, 1000, 0.5}));
+  const RoundStart start = read_round(round_message({9, 4, 0.5, {{7, 8}, 0}}));
   EXPECT_EQ(start.number, 9u);
   EXPECT_EQ(start.round, 4u);
-  EXPECT_EQ(start.broadcast_bytes, 1000u);
+  EXPECT_EQ(start.broadcast.bytes, Bytes({7, 8}));
+  EXPECT_EQ(start.broadcast.follows, 0u);
   EXPECT_EQ(start.sum_below, 0.5);
   State sum;
   sum.add_scalar<uint32_t>("count", 3);
@@ -80,9 +81,9 @@ TEST(MessagesTest, ComeBackAsTheyWere) {
   EXPECT_EQ(sums.sum, sum);
 
   const EvaluationPart part{1, 2, 3, 4};
-  const EvaluationTask task = read_evaluate(evaluate_message({part, 5}));
+  const EvaluationTask task = read_evaluate(evaluate_message({part, {{}, 5}}));
   EXPECT_EQ(task.part, part);
-  EXPECT_EQ(task.model_bytes, 5u);
+  EXPECT_EQ(task.model.follows, 5u);
   const Confusions confusions = read_confusion(confusion_message({{{1, 2}, {3, 4}}, {}}));
   EXPECT_EQ(confusions.test, Confusion({{1, 2}, {3, 4}}));
   EXPECT_TRUE(confusions.validation.empty());
@@ -90,6 +91,14 @@ TEST(MessagesTest, ComeBackAsTheyWere) {
   const ClientFraction progress = read_progress(progress_message({5, 0.75}));
   EXPECT_EQ(progress.client, 5u);
   EXPECT_EQ(progress.fraction, 0.75);
+}
+
+TEST(MessagesTest, WhatIsSmallGoesWithTheMessage) {
+  const Bytes kilobyte(1024, 3);
+  EXPECT_EQ(shared(kilobyte, 256).bytes, kilobyte);
+  EXPECT_EQ(shared(kilobyte, 256).follows, 0u);
+  EXPECT_EQ(shared(kilobyte, 257).bytes, Bytes());
+  EXPECT_EQ(shared(kilobyte, 257).follows, 1024u);
 }
 
 // Every message that is cut short or too long is refused.
@@ -109,9 +118,9 @@ TEST(MessagesTest, WhatDoesNotFitIsRefused) {
   refuses(hello_message({"a", "b", 1, 1}), read_hello);
   refuses(ready_message({"c", "d", {}}), read_ready);
   refuses(failed_message({Error::Kind::kInput, "no"}), read_failed);
-  refuses(round_message({1, 2, 3, 4}), read_round);
+  refuses(round_message({1, 2, 3, {{4}, 0}}), read_round);
   refuses(part_message({1, {}}), read_part);
-  refuses(evaluate_message({{1, 2, 3, 4}, 5}), read_evaluate);
+  refuses(evaluate_message({{1, 2, 3, 4}, {{5}, 0}}), read_evaluate);
   refuses(confusion_message({{{1, 2}, {3, 4}}, {{5}}}), read_confusion);
   refuses(progress_message({1, 1}), read_progress);
   refuses(number_message(MessageKind::kJob, 1), read_number);

@@ -90,13 +90,21 @@ class RankZeroTest : public testing::Test {
         .program = "1", .threads = 2, .stop = {}, .load = [](uint32_t) { return load(); }, .run_alone = {}};
   }
 
-  RunSummary run(int size, const std::string& name, const WorkerOptions& other = worker()) {
+  // Of rank 0. With 0 threads it trains nobody.
+  static WorkerOptions own(unsigned threads = 1) {
+    WorkerOptions own = worker();
+    own.threads = threads;
+    return own;
+  }
+
+  RunSummary run(int size, const std::string& name, const WorkerOptions& other = worker(),
+                 const WorkerOptions& zeroth = own()) {
     ThreadRanks ranks(size);
     RunSummary summary;
     finished_ = 0;
     ranks.run(
         [&](Communicator& zero) {
-          RankZero federation(zero, "1");
+          RankZero federation(zero, zeroth);
           summary = federation
                         .run(0, load(), options(name),
                              [&](const Event& event) {
@@ -115,8 +123,8 @@ class RankZeroTest : public testing::Test {
 
 TEST_F(RankZeroTest, AnyNumberOfRanksGivesTheSameRun) {
   const RunSummary alone = run_experiment(load(), options("alone"), [](const Event&) {}).summary;
-  for (const int size : {2, 4, 7}) {
-    const RunSummary ranks = run(size, std::to_string(size));
+  for (const auto& [size, threads] : {std::pair(2, 0), {2, 1}, {4, 3}, {7, 0}, {7, 1}}) {
+    const RunSummary ranks = run(size, fmt::format("{}-{}", size, threads), worker(), own(threads));
     EXPECT_EQ(ranks.model_sha256, alone.model_sha256);
     EXPECT_EQ(ranks.client_results, alone.client_results);
     EXPECT_EQ(ranks.confusion_matrix, alone.confusion_matrix);
@@ -146,6 +154,7 @@ TEST_F(RankZeroTest, UploadsAreAddedUpByTheWorkers) {
   const std::string alone =
       run_experiment(load_network(0), options("alone"), [](const Event&) {}).summary.model_sha256;
   for (const int size : {2, 3, 6, 30}) {  // 33 clients a round: with 29 workers every upload is sent
+    const bool trains = size == 6;
     received.clear();
     uploaded.clear();
     ThreadRanks ranks(size);
@@ -153,7 +162,7 @@ TEST_F(RankZeroTest, UploadsAreAddedUpByTheWorkers) {
     other.load = load_network;
     ranks.run(
         [&](Communicator& zero) {
-          RankZero federation(zero, "1");
+          RankZero federation(zero, own(trains ? 1 : 0));
           const auto result = federation.run(0, load_network(0), options(std::to_string(size)), note);
           EXPECT_EQ(result.summary.model_sha256, alone) << size;
         },
@@ -165,6 +174,27 @@ TEST_F(RankZeroTest, UploadsAreAddedUpByTheWorkers) {
       EXPECT_GT(received[1], uploaded[1]) << size;
     }
   }
+}
+
+// It counts as a worker, and its errors name it.
+TEST_F(RankZeroTest, RankZeroTrainsClientsItself) {
+  for (const unsigned threads : {0, 1}) {
+    std::vector<uint32_t> workers;
+    ThreadRanks ranks(3);
+    ranks.run(
+        [&](Communicator& zero) {
+          RankZero(zero, own(threads))
+              .run(0, load(), options(std::to_string(threads)), [&](const Event& event) {
+                if (const auto* finished = std::get_if<RoundFinished>(&event))
+                  workers.push_back(*finished->workers);
+              });
+        },
+        [&](Communicator& one) { run_worker(one, worker()); });
+    EXPECT_THAT(workers, testing::Each(2 + threads));
+  }
+  WorkerOptions stopped = own();
+  stopped.stop = [] { return true; };
+  EXPECT_EQ(error_text([&] { run(2, "stopped", worker(), stopped); }, Error::Kind::kStopped), "stopped");
 }
 
 TEST_F(RankZeroTest, AStoppedRunGoesOnWithAnotherNumberOfRanks) {
@@ -218,14 +248,18 @@ TEST_F(RankZeroTest, WholeJobsAreDealtToRanks) {
   other.run_alone = [&](uint32_t job, const std::function<bool()>&) { ++runs[job]; };
   ranks.run(
       [&](Communicator& zero) {
-        RankZero(zero, "1").run_alone(
-            {0, 2, 4, 6, 8, 9}, {}, [&](uint32_t, int rank) { by.push_back(rank); },
-            [&](uint32_t job) { done.push_back(job); });
+        WorkerOptions zeroth = own();
+        zeroth.run_alone = other.run_alone;
+        RankZero(zero, zeroth)
+            .run_alone(
+                {0, 2, 4, 6, 8, 9}, {}, [&](uint32_t, int rank) { by.push_back(rank); },
+                [&](uint32_t job) { done.push_back(job); });
       },
       [&](Communicator& one) { run_worker(one, other); });
   EXPECT_THAT(done, testing::UnorderedElementsAre(0, 2, 4, 6, 8, 9));
   for (uint32_t job = 0; job < runs.size(); ++job) EXPECT_EQ(runs[job], job % 2 == 0 || job == 9 ? 1 : 0);
   EXPECT_EQ(by.size(), 6u);
+  EXPECT_THAT(by, testing::Contains(0));
 }
 
 // Of the ranks 1, 2 and 3 the last differs.
@@ -237,8 +271,9 @@ TEST_F(RankZeroTest, ARankThatRunsAJobAloneIsNamedAsItIs) {
     return error_text([&] {
       ranks.run(
           [&](Communicator& zero) {
-            RankZero(zero, "1").run_alone(
-                {0, 1, 2}, {}, [](uint32_t, int) {}, [](uint32_t) {});
+            RankZero(zero, own(0))
+                .run_alone(
+                    {0, 1, 2}, {}, [](uint32_t, int) {}, [](uint32_t) {});
           },
           [&](Communicator& one) { run_worker(one, one.rank() == 3 ? last : other); });
     });
@@ -255,7 +290,7 @@ TEST_F(RankZeroTest, JobsThatDoNotFillTheRanksAreRunByWhateverIsFaster) {
   ThreadRanks ranks(5);  // four workers with two threads
   ranks.run(
       [&](Communicator& zero) {
-        RankZero federation(zero, "1");
+        RankZero federation(zero, own(0));
         EXPECT_FALSE(federation.is_faster_alone(1, 1));   // 1 client's time, together 1
         EXPECT_TRUE(federation.is_faster_alone(2, 1));    // 1, 2
         EXPECT_FALSE(federation.is_faster_alone(2, 10));  // 5, 4
@@ -275,7 +310,7 @@ TEST_F(RankZeroTest, ARankWithFewerProcessorsThanThreadsIsNamed) {
   ThreadRanks ranks(3);
   ranks.run(
       [&](Communicator& zero) {
-        RankZero federation(zero, "1", [&](const std::string& text) { warnings.push_back(text); });
+        RankZero federation(zero, own(0), [&](const std::string& text) { warnings.push_back(text); });
         for (const char* name : {"once", "again"})
           federation.run(0, load(), options(name), [](const Event&) {});
       },
@@ -323,11 +358,12 @@ class ChangedRankTest : public RankZeroTest {
     };
     return error_text(
         [&] {
-          ranks.run([&](Communicator& zero) { RankZero(zero, "1").run(0, load(), options("changed"), note); },
-                    [&](Communicator& one) {
-                      ChangedRank changed(one, change);
-                      run_worker(one.rank() == changed_rank ? changed : one, other);
-                    });
+          ranks.run(
+              [&](Communicator& zero) { RankZero(zero, own(0)).run(0, load(), options("changed"), note); },
+              [&](Communicator& one) {
+                ChangedRank changed(one, change);
+                run_worker(one.rank() == changed_rank ? changed : one, other);
+              });
         },
         Error::Kind::kFailure);
   }
@@ -423,7 +459,7 @@ TEST_F(RankZeroTest, AWorkerAsksForMoreOnceAThreadIsIdle) {
         const Bytes broadcast = encode(experiment.method->make_server()->broadcast(1));
         zero.send(1, number_message(MessageKind::kJob, 0));
         wait_for(MessageKind::kReady);
-        zero.send(1, round_message({1, 1, broadcast.size(), 0}));
+        zero.send(1, round_message({1, 1, 0, {{}, broadcast.size()}}));
         zero.broadcast(broadcast);
         zero.send(1, work_message({{0, {}}, {1, {}}}));
         first = read_results(wait_for(MessageKind::kResults));
@@ -473,8 +509,9 @@ TEST_F(RankZeroTest, AJobThatFailsEndsTheOthers) {
   EXPECT_THAT(error_text([&] {
                 ranks.run(
                     [&](Communicator& zero) {
-                      RankZero(zero, "1").run_alone(
-                          {0, 1}, {}, [](uint32_t, int) {}, [](uint32_t) {});
+                      RankZero(zero, own(0))
+                          .run_alone(
+                              {0, 1}, {}, [](uint32_t, int) {}, [](uint32_t) {});
                     },
                     [&](Communicator& one) { run_worker(one, other); });
               }),

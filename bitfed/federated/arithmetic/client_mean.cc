@@ -39,6 +39,12 @@ std::vector<ValueRange> ranges_of(const TensorViews& values) {
   return ranges;
 }
 
+ThreadPool* pool_for(const TensorViews& values, size_t clients, ThreadPool* pool) {
+  size_t elements = 0;
+  for (const std::span<const float> view : values) elements += view.size();
+  return clients * elements > ExactMean::kGrain ? pool : nullptr;
+}
+
 Combining preparation_combining(const Combining& combining) {
   Combining result = combining;
   const bool bounded_mean = combining.kind == Combining::Kind::kMean && combining.is_bounded();
@@ -116,7 +122,7 @@ void ClientMean::add_to_means(std::span<const Client> clients) {
     means_[t].begin_add(vectors[t]);  // the first refuses too many samples, before any tensor is changed
   }
   const std::vector<ValueRange> ranges = ranges_of(clients[0].values);
-  for_each(pool_, ranges.size(), [&](size_t i) {
+  for_each(pool_for(clients[0].values, clients.size(), pool_), ranges.size(), [&](size_t i) {
     const auto& [tensor, begin, end] = ranges[i];
     means_[tensor].add_range(vectors[tensor], begin, end);
   });

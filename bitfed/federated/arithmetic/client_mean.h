@@ -49,6 +49,8 @@ struct ValueRange {
   size_t end = 0;
 };
 std::vector<ValueRange> ranges_of(const TensorViews& values);
+// Null where those of so many clients are too few to wake a thread for.
+ThreadPool* pool_for(const TensorViews& values, size_t clients, ThreadPool* pool);
 
 // Combines the parameters of the clients of one round, independent of the order of arrival. The mean needs
 // memory for one model; the other rules need all clients' parameters at once.

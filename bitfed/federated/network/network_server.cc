@@ -49,12 +49,13 @@ class Server : public ServerHalf {
       clients[i] = {uploads[i].client, read[i].values, samples};
     });
     const std::vector<ValueRange> ranges = ranges_of(clients[0].values);
-    for_each(pool_, clients.size() * ranges.size(), [&](size_t i) {
-      const size_t client = i / ranges.size();
-      const auto& [tensor, begin, end] = ranges[i % ranges.size()];
-      check(tensor, clients[client].values[tensor].subspan(begin, end - begin),
-            uploads[client].upload.source());
-    });
+    for_each(pool_for(clients[0].values, clients.size(), pool_), clients.size() * ranges.size(),
+             [&](size_t i) {
+               const size_t client = i / ranges.size();
+               const auto& [tensor, begin, end] = ranges[i % ranges.size()];
+               check(tensor, clients[client].values[tensor].subspan(begin, end - begin),
+                     uploads[client].upload.source());
+             });
     mean_.add_all(clients, *global_);
   }
 
