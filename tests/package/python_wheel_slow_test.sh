@@ -16,6 +16,13 @@ rm -rf "$work"
 mkdir -p "$work"
 "$python" -m venv "$work/venv"
 "$work/venv/bin/pip" install -q numpy || { echo "skipped: pip cannot install numpy"; exit 77; }
+
+# Without a compiler: one line says what to install.
+if env -u CXX PATH="$work/venv/bin" "$work/venv/bin/pip" wheel --no-deps -w "$work" "$source_dir" >"$work/none.log" 2>&1; then
+  fail "a wheel without a compiler"
+fi
+grep -q 'found no C++ compiler, expected g++ or clang++' "$work/none.log" || fail "$(tail -30 "$work/none.log")"
+
 "$work/venv/bin/pip" wheel -q --no-deps -w "$work" "$source_dir"
 "$work/venv/bin/pip" install -q --no-deps "$work"/*.whl
 

@@ -186,6 +186,19 @@ TEST(Reproduction, SampleDeviationOfASweep) {
   EXPECT_EQ(ours_text({{}, {1, 2, 6}}, column, 3), "3.00 ± 2.65");
 }
 
+TEST(Reproduction, ASweepHasOneRowOfHeadings) {
+  ReproducedTable table = small_table();
+  table.is_sweep = true;
+  table.columns = {{"accuracy", "%", 2, false, {}, true}};
+  for (ReproducedRow& row : table.rows) row.cells = {{std::nullopt, {98, 98, 98.6}}};
+  const std::string page = reproduction_page(table);
+  EXPECT_THAT(page, Not(HasSubstr(">ours</th>")));
+  EXPECT_THAT(page, HasSubstr("rowspan=\"1\" class=\"name\">data</th>"));
+  EXPECT_THAT(reproduction_latex(table),
+              HasSubstr("\\toprule\ndata & split & \\multicolumn{1}{c}{accuracy} \\\\\n\\midrule\n"));
+  EXPECT_THAT(reproduction_page(small_table()), HasSubstr(">ours</th>"));
+}
+
 TEST(Reproduction, Latex) {
   ReproducedTable table = small_table();
   table.rows[0].name[0] = "50 % of_a&b";

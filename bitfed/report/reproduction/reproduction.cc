@@ -61,14 +61,6 @@ std::string against_text(const ReproducedTable& table) {
   return text;
 }
 
-// A sweep has no figures of a paper beside its own.
-bool has_any_paper(const ReproducedTable& table) {
-  for (size_t column = 0; column < table.columns.size(); ++column) {
-    if (has_paper(table, column)) return true;
-  }
-  return false;
-}
-
 std::vector<std::string> cell_titles(const ReproducedTable& table, size_t column) {
   std::vector<std::string> titles;
   if (has_own_paper(table, column)) titles.emplace_back("paper");
@@ -168,6 +160,13 @@ bool has_paper(const ReproducedTable& table, size_t column) {
 
 bool has_own_paper(const ReproducedTable& table, size_t column) {
   return has_paper(table, column) && !table.columns[column].against;
+}
+
+bool has_any_paper(const ReproducedTable& table) {
+  for (size_t column = 0; column < table.columns.size(); ++column) {
+    if (has_paper(table, column)) return true;
+  }
+  return false;
 }
 
 std::string quick_text(const ReproducedTable& table) {

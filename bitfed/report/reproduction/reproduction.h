@@ -80,6 +80,7 @@ std::string difference_title(const ReproducedTable& table, size_t column);
 // Whether there are published figures to compare the column with, and whether they are its own.
 bool has_paper(const ReproducedTable& table, size_t column);
 bool has_own_paper(const ReproducedTable& table, size_t column);
+bool has_any_paper(const ReproducedTable& table);  // not a sweep: its columns have one part, without a title
 
 // "svhn/S(2), svhn/S(3): not run, …", one line per reason.
 std::vector<std::string> not_run_texts(const ReproducedTable& table);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+
 #include <fmt/ranges.h>
+#include <algorithm>
 
 #include <string_view>
 #include <utility>
@@ -59,7 +61,7 @@ void append_cell(const ReproducedTable& table, const ReproducedRow& row, size_t 
   if (has_paper(table, column)) cells->push_back(difference_in_latex(difference_text(cell, c)));
 }
 
-// Two lines: the columns' names over their parts.
+// Two lines: the columns' names over their parts. Of a sweep one line: its columns have one part.
 std::string head(const ReproducedTable& table) {
   std::vector<std::string> groups(table.row_header.size());
   std::vector<std::string> parts;
@@ -71,6 +73,10 @@ std::string head(const ReproducedTable& table) {
     if (has_paper(table, column)) parts.push_back(in_latex(difference_title(table, column)));
     groups.push_back(fmt::format("\\multicolumn{{{}}}{{c}}{{{}}}", parts.size() - before,
                                  in_latex(column_title(table, column))));
+  }
+  if (!has_any_paper(table)) {
+    std::copy_n(parts.begin(), table.row_header.size(), groups.begin());
+    return line(groups);
   }
   return line(groups) + line(parts);
 }

@@ -44,8 +44,10 @@ std::string row_html(const ReproducedTable& table, size_t index) {
 std::string head_html(const ReproducedTable& table) {
   std::string groups;
   std::string parts;
+  const bool compares = has_any_paper(table);  // else there is nothing to tell ours from: one row of names
   for (const std::string& name : table.row_header) {
-    groups += fmt::format("<th scope=\"col\" rowspan=\"2\" class=\"name\">{}</th>", escape_markup(name));
+    groups += fmt::format("<th scope=\"col\" rowspan=\"{}\" class=\"name\">{}</th>", compares ? 2 : 1,
+                          escape_markup(name));
   }
   for (size_t column = 0; column < table.columns.size(); ++column) {
     const bool own = has_own_paper(table, column);
@@ -58,7 +60,8 @@ std::string head_html(const ReproducedTable& table) {
       parts += fmt::format("<th scope=\"col\">{}</th>", escape_markup(difference_title(table, column)));
     }
   }
-  return fmt::format("<thead><tr>{}</tr>\n<tr>{}</tr></thead>\n", groups, parts);
+  if (compares) groups += "</tr>\n<tr>" + parts;
+  return fmt::format("<thead><tr>{}</tr></thead>\n", groups);
 }
 
 std::string table_html(const ReproducedTable& table) {
