@@ -34,6 +34,16 @@ class NamedIdentity : public Identity {
   std::string name_;
 };
 
+// Has a certificate, and believes everybody.
+class TrustingIdentity : public NoIdentity {
+ public:
+  explicit TrustingIdentity(const std::string& name) : name_(name) {}
+  Bytes certificate() const override { return bytes_of(name_); }
+
+ private:
+  std::string name_;
+};
+
 class MaskedCoordinatorTest : public CoordinatorTest {
  protected:
   MaskedCoordinatorTest() {
@@ -107,9 +117,10 @@ class MaskedCoordinatorTest : public CoordinatorTest {
     coordinator_->present(1, 3);
   }
   void say(uint32_t number, uint32_t round, Secure::Phase phase, const Bytes& content,
-           const std::string& next_keys = "") {
+           const std::string& next_keys = "", bool keeps_certificates = false) {
     FromClient message;
     Secure& secure = *message.mutable_secure();
+    secure.set_keeps_certificates(keeps_certificates);
     secure.set_phase(phase);
     secure.set_round(round);
     secure.set_attempt(attempt_);
@@ -123,7 +134,7 @@ class MaskedCoordinatorTest : public CoordinatorTest {
     return message;
   }
   // Everybody's shares, by the list that came with the work.
-  void share(uint32_t round) {
+  void share(uint32_t round, bool keeps_certificates = false) {
     clients_.clear();
     for (const uint32_t number : all()) {
       const FromServer message = peers_[number].next();
@@ -131,7 +142,8 @@ class MaskedCoordinatorTest : public CoordinatorTest {
       ASSERT_FALSE(message.work().keys().empty());
       clients_.emplace_back(ClientSession{session_, secrets_[number]}, channels_[number],
                             options_.privacy.min_survivors);
-      say(number, round, Secure::SHARES, clients_.back().shares_for(bytes_of(message.work().keys())));
+      say(number, round, Secure::SHARES, clients_.back().shares_for(bytes_of(message.work().keys())), "",
+          keeps_certificates);
     }
     for (const uint32_t number : all()) {
       const FromServer message = peers_[number].next();
@@ -144,6 +156,26 @@ class MaskedCoordinatorTest : public CoordinatorTest {
     coordinator_->received(peers_[number], offer_masked(round, update));
     EXPECT_EQ(peers_[number].next().verdict().kind(), Verdict::WANTED);
     send_chunk(peers_[number], update);
+  }
+
+  // Of the first three clients, who send their next keys with the opening.
+  void send_updates_and_open(uint32_t round) {
+    for (uint32_t number = 0; number < 3; ++number) send_update(number, round);
+    thread_.join();
+    EXPECT_EQ(received_.size(), 3u);
+    Opening opening;
+    std::thread opened([&] { opening = coordinator_->open_sum(round, {0, 1, 2}, kFields); });
+    for (uint32_t number = 0; number < 3; ++number) {
+      const FromServer message = peers_[number].next();
+      ASSERT_EQ(message.secure().phase(), Secure::OPENING) << message.ShortDebugString();
+      const Bytes answer = clients_[number].open(bytes_of(message.secure().content()));
+      secrets_[number] = random_secret();
+      say(number, round, Secure::OPENING, answer, keys(number));
+    }
+    opened.join();
+    EXPECT_TRUE(opening.masks);
+    store_->save(round, State());
+    received_.clear();
   }
 
   std::vector<Secret> secrets_;
@@ -161,22 +193,8 @@ TEST_F(MaskedCoordinatorTest, KeysThatAreThereComeWithTheWorkAndTheOpeningIsTheV
   for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
   begin_masked(1);
   share(1);
-  for (uint32_t number = 0; number < 3; ++number) send_update(number, 1);
-  thread_.join();
-  EXPECT_EQ(received_.size(), 3u);
-  Opening opening;
-  std::thread opened([&] { opening = coordinator_->open_sum(1, {0, 1, 2}, kFields); });
-  for (uint32_t number = 0; number < 3; ++number) {
-    const FromServer message = peers_[number].next();
-    ASSERT_EQ(message.secure().phase(), Secure::OPENING) << message.ShortDebugString();
-    const Bytes answer = clients_[number].open(bytes_of(message.secure().content()));
-    secrets_[number] = random_secret();
-    say(number, 1, Secure::OPENING, answer, keys(number));
-  }
-  opened.join();
-  EXPECT_TRUE(opening.masks);
+  send_updates_and_open(1);
   // The keys that came with the answers are those of the next round.
-  store_->save(1, State());
   begin_masked(2);
   share(2);
   for (FakePeer& peer : std::span(peers_).first(3)) EXPECT_TRUE(peer.nothing_more());
@@ -210,6 +228,54 @@ TEST_F(MaskedCoordinatorTest, KeysGoWithTheirConnection) {
   come_back();
   begin_masked(1);
   EXPECT_TRUE(peers_[0].next().work().keys().empty());
+}
+
+// Certificates are left out of lists for a client that has checked them on the same connection. All come
+// again after a failure.
+TEST_F(MaskedCoordinatorTest, CertificatesThatAClientHasCheckedAreLeftOut) {
+  const auto channel = [](uint32_t number, const std::string& name) {
+    return std::make_shared<Channel>(random_secret(), "f", number, std::make_shared<TrustingIdentity>(name));
+  };
+  const auto certificates = [](FakePeer& peer) {
+    std::vector<std::string> names;
+    for (const auto& [number, keys] : read_key_list(bytes_of(peer.next().work().keys())).keys)
+      names.emplace_back(keys.certificate.begin(), keys.certificate.end());
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  for (uint32_t number = 0; number < 3; ++number) channels_[number] = channel(number, "ann");
+  start();
+  for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
+  begin_masked(1);
+  share(1, true);
+  channels_[0] = channel(0, "new");
+  send_updates_and_open(1);
+  connect_again();
+  FromClient message;
+  message.mutable_ready()->set_next_keys(keys(1));
+  coordinator_->received(other_, message);
+  message.mutable_failed()->set_round(1);
+  coordinator_->received(peers_[2], message);
+  begin_masked(2);
+  EXPECT_EQ(certificates(peers_[0]), (Names{"new", "", ""}));
+  EXPECT_EQ(certificates(other_), (Names{"new", "ann", "ann"}));
+  EXPECT_EQ(certificates(peers_[2]), (Names{"new", "ann", "ann"}));
+}
+
+TEST_F(MaskedCoordinatorTest, ClientsOfEarlierBuildsGetAllCertificates) {
+  for (uint32_t number = 0; number < 3; ++number)
+    channels_[number] =
+        std::make_shared<Channel>(random_secret(), "f", number, std::make_shared<TrustingIdentity>("ann"));
+  start();
+  for (uint32_t number = 0; number < 3; ++number) join(number, keys(number));
+  begin_masked(1);
+  share(1);
+  send_updates_and_open(1);
+  begin_masked(2);
+  for (FakePeer& peer : std::span(peers_).first(3)) {
+    for (const auto& [number, keys] : read_key_list(bytes_of(peer.next().work().keys())).keys)
+      EXPECT_EQ(keys.certificate, bytes_of("ann"));
+  }
 }
 
 // A client that comes back after the list went out gets it with its work.

@@ -572,6 +572,52 @@ TEST_F(HostileServerTest, AfterAnOpeningThatIsRefusedTheVerdictIsAskedFor) {
   EXPECT_EQ(next().secure().phase(), Secure::KEYS);
 }
 
+// The certificates of keys that the device has checked since it connected may be left out of later lists, and
+// no others.
+TEST_F(HostileServerTest, CertificatesMayBeLeftOutOnce) {
+  start_device();
+  const auto list = [&](const Bytes& own) {
+    KeyList keys{{0, 1, 2}, {{0, read_keys(own)}}};
+    for (const auto& channel : channels_)
+      keys.keys[channel->number()] = read_keys(keys_of(random_secret(), *channel));
+    return keys;
+  };
+  const auto without = [](KeyList keys, std::initializer_list<uint32_t> clients) {
+    for (const uint32_t client : clients) {
+      keys.keys.at(client).certificate.clear();
+      keys.keys.at(client).signature.clear();
+    }
+    return write_key_list(keys);
+  };
+  send_work(0, without(list(next_keys_), {2}));
+  EXPECT_THAT(reason(), HasSubstr("client 2: expected a certificate: refused"));
+  const KeyList first = list(next_keys_);
+  send_work(0, write_key_list(first));
+  EXPECT_EQ(next().secure().phase(), Secure::SHARES);
+  EXPECT_TRUE(message_.secure().keeps_certificates());
+  const std::string shares = message_.secure().content();
+  // The same list, but for what is known.
+  send_work(0, without(first, {0, 1, 2}));
+  EXPECT_EQ(next().secure().content(), shares);
+  const auto next_sum = [&](uint32_t attempt, const auto& change) {
+    send_work(attempt);
+    KeyList keys = list(bytes_of(next().secure().content()));
+    change(&keys);
+    send_secure(Secure::KEYS, attempt, without(keys, {0, 1, 2}));
+  };
+  next_sum(1, [](KeyList*) {});
+  EXPECT_EQ(next().secure().phase(), Secure::SHARES);
+  next_sum(2, [](KeyList* keys) { keys->keys.at(1).channel = KeyPair(random_secret()).public_key(); });
+  EXPECT_THAT(reason(), HasSubstr("client 1: expected a certificate: refused"));
+  next_sum(3, [](KeyList* keys) { std::swap(keys->keys.at(1).channel, keys->keys.at(2).channel); });
+  EXPECT_THAT(reason(), HasSubstr("client 1: expected a certificate: refused"));
+  // A device that was started again has checked nothing.
+  stop_device();
+  start_device();
+  next_sum(4, [](KeyList*) {});
+  EXPECT_THAT(reason(), HasSubstr("expected a certificate: refused"));
+}
+
 // Keys that were sent ahead are for one sum, with the list that the device sees first.
 TEST_F(HostileServerTest, KeysThatWereSentAheadAreForOneSum) {
   start_device();

@@ -223,8 +223,32 @@ TEST_F(IdentityTest, RemembersWhatItHasChecked) {
               HasSubstr("not signed by 'ann'"));
   now += 9 * 24h;
   EXPECT_EQ(text(kText, signature), "");
+  // Of what was checked certificate and signature may be left out, but not one of them, and of nothing else.
+  const auto left_out = [&](const Bytes& signed_text) {
+    return error_text([&] { EXPECT_EQ(ann->check({}, signed_text, {}), "bob"); });
+  };
+  EXPECT_EQ(left_out(kText), "");
+  EXPECT_THAT(left_out({1, 2}), HasSubstr("expected a certificate"));
+  EXPECT_THAT(error_text([&] { ann->check({}, kText, signature); }), HasSubstr("expected a certificate"));
+  EXPECT_THAT(error_text([&] { ann->check(certificate, kText, {}); }), HasSubstr("not signed by 'bob'"));
   now += 2 * 24h;
   EXPECT_THAT(text(kText, signature), HasSubstr("certificate has expired"));
+  EXPECT_THAT(left_out(kText), HasSubstr("expected a certificate"));
+}
+
+// What is asked for again and again is not forgotten for others.
+TEST_F(IdentityTest, ForgetsWhatItWasNotAskedForInALongTime) {
+  const auto bob = identity("clients/bob");
+  const Bytes rare = {1}, often = {2};
+  for (const Bytes& text : {rare, often}) ann().check(bob->certificate(), text, bob->sign(text));
+  for (uint32_t i = 0; i < 2 * 4096; ++i) {
+    const Bytes text = {3, static_cast<uint8_t>(i), static_cast<uint8_t>(i >> 8)};
+    ann().check(bob->certificate(), text, bob->sign(text));
+    if (i % 1000 != 0) continue;
+    EXPECT_EQ(ann().check({}, often, {}), "bob");
+  }
+  EXPECT_EQ(ann().check({}, often, {}), "bob");
+  EXPECT_THAT(error_text([&] { ann().check({}, rare, {}); }), HasSubstr("expected a certificate"));
 }
 
 // One channel for the sums of a device, until its certificate may be another. A sum goes on with its own.

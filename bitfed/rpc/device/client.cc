@@ -1,8 +1,6 @@
 #include "bitfed/rpc/device/client.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <deque>
 #include <random>
 #include <thread>
@@ -14,7 +12,7 @@
 #include "bitfed/federated/privacy/privacy_recipe.h"
 #include "bitfed/rpc/device/backoff.h"
 #include "bitfed/rpc/device/client_store.h"
-#include "bitfed/rpc/device/device_channel.h"
+#include "bitfed/rpc/device/device_sum.h"
 #include "bitfed/rpc/grpc_connection.h"
 #include "bitfed/rpc/protocol.h"
 #include "bitfed/rpc/security/renewal.h"
@@ -91,7 +89,9 @@ class FederationClient {
       : options_(options),
         events_(events),
         store_(options.state / "client.sqlite"),
-        channel_(options.trust) {}
+        sum_(store_, options.trust,
+             {[this](const FromClient& message) { send(message); }, [this] { return next_of_sum(); }},
+             events) {}
 
   fs::path run() {
     std::error_code code;
@@ -140,9 +140,7 @@ class FederationClient {
       if (!job_.privacy.secure_aggregation) {
         ready.mutable_ready()->set_samples(job_.samples.size());
       } else {
-        const ClientStore::NextKeys keys = next_keys();
-        store_.put_next_keys(keys);
-        ready.mutable_ready()->set_next_keys(published(keys));
+        ready.mutable_ready()->set_next_keys(sum_.keys_ahead());
       }
       send(ready);
       while (true) {
@@ -168,7 +166,7 @@ class FederationClient {
     if (left && *left < kWarnSeconds && !std::exchange(warned_, true)) {
       events_(CertificateExpires{.file = options_.trust.certificate.string(), .days = *left / 86400});
     }
-    channel_.forget();
+    sum_.reconnect();
     try {
       connection_ = open_connection(options_.server, options_.trust);
     } catch (const Error& error) {
@@ -216,8 +214,7 @@ class FederationClient {
         continue;
       }
       if (connection_->end()) throw Lost();
-      if (const auto& keys = store_.next_keys(); keys && !channel_.may_begin(keys->until))
-        store_.forget_next_keys();  // no sum can begin with them
+      sum_.forget_old_keys();
       ask_for_certificate();
     }
   }
@@ -237,7 +234,6 @@ class FederationClient {
   void take_certificate(const std::string& pem) {
     if (pem.empty()) return;
     install_renewed(options_.trust, pem);
-    channel_.forget();
     events_(Warning{.text = options_.trust.certificate.string() + ": was renewed"});
   }
 
@@ -265,6 +261,18 @@ class FederationClient {
     }
   }
 
+  // For a sum: none when newer work has come, which waits for its turn.
+  std::optional<v1::Secure> next_of_sum() {
+    Received received = next();
+    if (is_task(*received.message)) {
+      later_.push_back(std::move(received));
+      return std::nullopt;
+    }
+    if (!received.message->has_secure())
+      throw input_error("the server: found another message, expected keys or shares");
+    return std::move(*received.message->mutable_secure());
+  }
+
   static bool is_task(const FromServer& message) { return message.has_work() || message.has_result(); }
 
   // Work, or the result. In between it helps to open the sum of the last round.
@@ -277,7 +285,7 @@ class FederationClient {
     }
     do {
       received = next();
-      if (received.message->has_secure()) open_sum(received.message->secure(), nullptr);
+      if (received.message->has_secure()) sum_.open(received.message->secure(), nullptr);
     } while (received.message->has_secure());
     if (!is_task(*received.message))
       throw input_error("the server: found another message, expected work or the result");
@@ -328,9 +336,9 @@ class FederationClient {
     job_.seed = welcome.seed();
     job_.recipe = welcome.recipe();
     job_.samples = load_own_samples(options_.own, recipe, job_.seed, prototype);
-    job_.half =
-        make_client_half({recipe, prototype, job_.seed}, [this] { return key_stream(masks_->noise_seed()); });
+    job_.half = make_client_half({recipe, prototype, job_.seed}, [this] { return sum_.noise(); });
     job_.privacy = read_privacy(recipe, 0);
+    sum_.join(job_.federation, job_.number, job_.privacy.min_survivors);
     job_.is_private = has_differential_privacy(recipe);
     if (options_.masked && !job_.privacy.secure_aggregation) {
       throw input_error(
@@ -398,7 +406,10 @@ class FederationClient {
         continue;
       }
       if (answer.message->has_secure()) {
-        if (open_sum(answer.message->secure(), &update)) return;
+        if (sum_.open(answer.message->secure(), &update)) {
+          settled(update, "accepted", "");
+          return;
+        }
         refused = answer.message->secure().phase() == v1::Secure::OPENING;
         continue;
       }
@@ -467,19 +478,26 @@ class FederationClient {
     std::optional<ClientOutcome> outcome;
     std::string made_for = work.sha256();
     std::string sha256;
+    std::optional<ClientStore::Sum> sum;  // that the update is masked for
     bool says_why = true;
     try {
       if (job_.privacy.secure_aggregation) {
-        masks_ = agree_on_masks(work);
-        if (!masks_) return;  // for newer work
-        made_for = text_of(masks_->session().session);
+        if (!sum_.begin(work)) return;  // for newer work
+        made_for = sum_.session();
       }
       says_why = !hides_updates();  // from here on an error may quote the samples or the update
       outcome = train(work, received.bytes);
-      if (job_.privacy.secure_aggregation) outcome->result.upload = masked(*masks_, outcome->result.upload);
+      if (job_.privacy.secure_aggregation) {
+        says_why = true;
+        if (!sum_.take_shares(work)) return;  // for newer work
+        says_why = false;
+        sum_.mask(&*outcome->result.state);
+      }
+      outcome->result.upload = encode(*outcome->result.state);
+      outcome->result.state.reset();
       sha256 = text_of(digest_of(outcome->result.upload));
       says_why = true;
-      if (job_.privacy.secure_aggregation) masks_->sends(sha256);
+      if (job_.privacy.secure_aggregation) sum = sum_.sends(work, sha256);
     } catch (const Error& error) {
       check_stop();
       if (error.kind() == Error::Kind::kStopped) return;  // for newer work
@@ -499,174 +517,8 @@ class FederationClient {
     update.result = std::move(outcome->result);
     update.kept = std::move(outcome->kept);
     // Durable before it is offered: the server may count on it from then on.
-    if (job_.privacy.secure_aggregation) {
-      const ClientStore::Sum sum{work.round(), work.masked_attempt(), masks_->session()};
-      store_.finish(update, &sum);
-    } else {
-      store_.finish(update);
-    }
+    store_.finish(update, sum ? &*sum : nullptr);
     deliver(update);
-  }
-
-  // Keys and shares of this round's clients, after which an update can be masked. Empty: newer work has come.
-  // Whatever the server must not ask is an input_error.
-  std::optional<SecureClient> agree_on_masks(const v1::Work& work) {
-    if (!work.has_masked_attempt())
-      throw input_error("the server: found work for an update that is not masked: refused");
-    const Digest session = session_of(job_.federation, work.round(), work.masked_attempt(), work.sha256());
-    ClientStore::Sum sum{work.round(), work.masked_attempt(), {}};
-    sum.session.session = session;
-    const auto& known = store_.sum();
-    const bool goes_on = known && known->session.session == session;
-    if (goes_on) {
-      // What the device keeps has changed since: another update under the same masks would give away how.
-      if (const auto last = store_.last_accepted(); last && work.round() <= *last) {
-        throw input_error("the server: round {}: this client's update of this sum was accepted: refused",
-                          work.round());
-      }
-    }
-    if (const auto opened = store_.last_opened(); opened && work.round() <= *opened) {
-      throw input_error("the server: round {}: this client has helped to open a sum of round {}: refused",
-                        work.round(), *opened);
-    }
-    if (goes_on) {
-      sum = *known;
-    } else {
-      const auto& next = store_.next_keys();
-      if (next && channel_.may_begin(next->until)) {
-        sum.session.secret = next->secret;
-        sum.session.channel = next->channel;
-      } else if (!work.keys().empty()) {
-        throw input_error(
-            "the server: round {}: found a list of keys, expected none: this client has sent no keys for it, "
-            "or too long ago: refused",
-            work.round());
-      }
-    }
-    const auto channel = channel_.of(sum.session, job_.federation, job_.number);
-    if (sum.session.secret == Secret()) sum.session.secret = random_secret();
-    SecureClient client(sum.session, channel, job_.privacy.min_survivors);
-    // Kept before anything of it leaves the device.
-    const auto keep = [&] { store_.put_sum({sum.round, sum.attempt, client.session()}); };
-    if (client.can_mask()) return client;
-    Bytes shares;
-    if (!work.keys().empty()) {
-      shares = client.shares_for({reinterpret_cast<const uint8_t*>(work.keys().data()), work.keys().size()});
-    } else if (!client.session().key_list.empty()) {
-      shares = client.shares();
-    } else {
-      keep();
-      send_secure(sum, v1::Secure::KEYS, client.keys());
-      const auto key_list = wait_for_secure(sum, v1::Secure::KEYS);
-      if (!key_list) return std::nullopt;
-      shares = client.shares_for(*key_list);
-    }
-    keep();
-    send_secure(sum, v1::Secure::SHARES, shares);
-    const auto peers = wait_for_secure(sum, v1::Secure::SHARES);
-    if (!peers) return std::nullopt;
-    client.take_shares(*peers);  // kept with the update, which is what depends on it
-    return client;
-  }
-
-  static Bytes masked(const SecureClient& masks, const Bytes& upload) {
-    ModularVector update = read_sum_message(decode(upload, "the update"));
-    masks.mask(&update);
-    return encode(sum_message(update));
-  }
-
-  static std::function<uint64_t()> key_stream(const Secret& seed) {
-    return [stream = std::make_shared<KeyStream>(seed)] {
-      std::array<uint8_t, 8> bytes = {};
-      stream->next(bytes);
-      return std::bit_cast<uint64_t>(bytes);
-    };
-  }
-
-  // For a sum that is still to begin: the same until it does, or until they are too old to be sent.
-  ClientStore::NextKeys next_keys() {
-    if (const auto& kept = store_.next_keys(); kept && channel_.may_be_sent(kept->until)) return *kept;
-    const DeviceChannel::Ahead ahead = channel_.ahead(job_.federation, job_.number);
-    return {random_secret(), ahead.channel->key(), ahead.until};
-  }
-
-  std::string published(const ClientStore::NextKeys& next) {
-    ClientSession session;
-    session.secret = next.secret;
-    session.channel = next.channel;
-    const Bytes keys = keys_of(next.secret, *channel_.of(session, job_.federation, job_.number));
-    return {keys.begin(), keys.end()};
-  }
-
-  void send_secure(const ClientStore::Sum& sum, v1::Secure::Phase phase, const Bytes& content,
-                   const std::string& next = "") {
-    FromClient message;
-    v1::Secure& secure = *message.mutable_secure();
-    secure.set_phase(phase);
-    secure.set_round(sum.round);
-    secure.set_attempt(sum.attempt);
-    secure.set_content(content.data(), content.size());
-    secure.set_next_keys(next);
-    send(message);
-  }
-
-  // Empty: newer work has come.
-  std::optional<Bytes> wait_for_secure(const ClientStore::Sum& sum, v1::Secure::Phase phase) {
-    while (true) {
-      Received received = next();
-      if (is_task(*received.message)) {
-        later_.push_back(std::move(received));
-        return std::nullopt;
-      }
-      if (!received.message->has_secure())
-        throw input_error("the server: found another message, expected keys or shares");
-      const v1::Secure& message = received.message->secure();
-      if (message.round() == sum.round && message.attempt() == sum.attempt && message.phase() == phase)
-        return Bytes(message.content().begin(), message.content().end());
-      open_sum(message, nullptr);
-    }
-  }
-
-  // Helps to open the sum of the last round, once. What the server must not ask is logged and gets no answer.
-  // `update`: waits for its verdict. True: it is in the sum, and counts.
-  bool open_sum(const v1::Secure& message, const Update* update) {
-    if (message.phase() != v1::Secure::OPENING) return false;
-    const auto& sum = store_.sum();
-    if (!sum || sum->round != message.round() || sum->attempt != message.attempt()) return false;
-    try {
-      const Bytes survivors(message.content().begin(), message.content().end());
-      if (!sum->answer.empty()) {
-        // What it was made of is gone.
-        if (survivors != sum->session.survivors)
-          throw input_error(
-              "the server sends a second, different list of survivors for the same sum: refused");
-        const ClientStore::NextKeys next = next_keys();
-        store_.put_next_keys(next);
-        send_secure(*sum, v1::Secure::OPENING, sum->answer, published(next));
-        return false;
-      }
-      // Those of the update are at hand unless the device was started again; checking all keys takes long.
-      if (!masks_ || masks_->session().session != sum->session.session) {
-        masks_.emplace(sum->session, channel_.of(sum->session, job_.federation, job_.number),
-                       job_.privacy.min_survivors);
-      }
-      ClientStore::Sum opened{sum->round, sum->attempt, {}, masks_->open(survivors)};
-      opened.session.session = masks_->session().session;
-      opened.session.survivors = survivors;
-      opened.session.update = masks_->session().update;
-      const bool accepts = update != nullptr && update->broadcast_sha256 == text_of(opened.session.session);
-      const ClientStore::NextKeys next = next_keys();
-      // The answer is durable, and the secrets that it was made of are erased.
-      store_.open_sum(opened, next, accepts);
-      masks_.reset();
-      send_secure(opened, v1::Secure::OPENING, opened.answer, published(next));
-      if (accepts) settled(*update, "accepted", "");
-      return accepts;
-    } catch (const Error& error) {
-      if (error.kind() != Error::Kind::kInput) throw;
-      events_(Warning{.text = fmt::format("round {}: {}", message.round(), error.what())});
-    }
-    return false;
   }
 
   ClientOutcome train(const v1::Work& work, const Bytes& broadcast) {
@@ -675,8 +527,12 @@ class FederationClient {
       events_(ClientProgress{.round = work.round(), .client = job_.number, .fraction = fraction});
     };
     const Bytes kept = store_.kept();
-    return run_client({*job_.half, decode(broadcast, "broadcast"), job_.seed, work.round(), stop},
-                      {job_.number, job_.samples, kept, progress});
+    const ClientWork client = {job_.number, job_.samples, kept, progress};
+    ClientOutcome outcome = std::move(
+        run_cohort({*job_.half, decode(broadcast, "broadcast"), job_.seed, work.round(), stop}, {&client, 1})
+            .front());
+    if (outcome.error) std::rethrow_exception(outcome.error);
+    return outcome;
   }
 
   void take_result(const Received& received) {
@@ -693,12 +549,11 @@ class FederationClient {
   ClientStore store_;
   std::unique_ptr<Connection> connection_;
   Job job_;
-  DeviceChannel channel_;              // for secure aggregation
-  std::optional<SecureClient> masks_;  // of the last update
-  std::deque<Received> later_;         // tasks that came while something else was waited for
-  bool refused_ = false;               // the server refused the last connection, for now
-  bool server_renews_ = false;         // certificates
-  uint64_t max_update_in_offer_ = 0;   // as the server takes it
+  DeviceSum sum_;                     // for secure aggregation
+  std::deque<Received> later_;        // tasks that came while something else was waited for
+  bool refused_ = false;              // the server refused the last connection, for now
+  bool server_renews_ = false;        // certificates
+  uint64_t max_update_in_offer_ = 0;  // as the server takes it
   std::optional<std::chrono::steady_clock::time_point> asked_;  // for a new certificate, last
   bool went_back_ = false;                                      // a warning was logged that the server did
   bool warned_ = false;                                         // that the certificate expires

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "bitfed/base/byte_io.h"
 #include "bitfed/base/error.h"
 #include "bitfed/rpc/security/openssl.h"
+#include "bitfed/secure/protocol/primitives.h"
 
 namespace bitfed {
 namespace {
@@ -14,7 +16,7 @@ using StorePointer = std::unique_ptr<X509_STORE, FreeBy<X509_STORE_free>>;
 using StoreContextPointer = std::unique_ptr<X509_STORE_CTX, FreeBy<X509_STORE_CTX_free>>;
 using DigestPointer = std::unique_ptr<EVP_MD_CTX, FreeBy<EVP_MD_CTX_free>>;
 
-constexpr size_t kMaxKnown = 4096;  // signatures that are remembered
+constexpr size_t kMaxKnown = 4096;  // signed texts that are remembered, and as many before them
 
 class CertificateIdentity : public Identity {
  public:
@@ -49,24 +51,39 @@ class CertificateIdentity : public Identity {
     return signature;
   }
 
-  // The same bytes are good for as long as the certificates are.
+  // What was checked once is good for as long as the certificates are.
   std::string check(const Bytes& certificate, const Bytes& text, const Bytes& signature) const override {
-    if (const auto found = known_.find(signature); found != known_.end()) {
-      const Known& known = found->second;
-      if (known.certificate == certificate && known.text == text && now_() < known.until) return known.name;
-    }
-    Known known = check_bytes(certificate, text, signature);
-    if (known_.size() >= kMaxKnown) known_.clear();
-    return known_.insert_or_assign(signature, std::move(known)).first->second.name;
+    const bool left_out = certificate.empty() && signature.empty();
+    const Digest digest = digest_of(text);
+    if (const Known* known = find(digest);
+        known != nullptr && now_() < known->until &&
+        (left_out || (known->certificate == certificate && known->signature == signature)))
+      return known->name;
+    return remember(digest, check_bytes(certificate, text, signature)).name;
   }
 
  private:
   struct Known {
     Bytes certificate;
-    Bytes text;
+    Bytes signature;
     std::string name;
     std::chrono::system_clock::time_point until;
   };
+
+  const Known* find(const Digest& text) const {
+    if (const auto found = known_.find(text); found != known_.end()) return &found->second;
+    const auto found = before_.find(text);
+    if (found == before_.end()) return nullptr;
+    Known known = std::move(found->second);
+    before_.erase(found);
+    return &remember(text, std::move(known));
+  }
+
+  // The last kMaxKnown that were asked for are there in any case.
+  const Known& remember(const Digest& text, Known known) const {
+    if (known_.size() >= kMaxKnown) before_ = std::exchange(known_, {});
+    return known_.insert_or_assign(text, std::move(known)).first->second;
+  }
 
   Known check_bytes(const Bytes& certificate, const Bytes& text, const Bytes& signature) const {
     const uint8_t* der = certificate.data();
@@ -94,7 +111,7 @@ class CertificateIdentity : public Identity {
     ERR_clear_error();
     if (!signed_by_it) throw input_error("the keys are not signed by '{}'", name);
     const int64_t left = std::min(seconds_left(*peer), seconds_left(*ca_));
-    return {certificate, text, name, std::chrono::system_clock::now() + std::chrono::seconds(left)};
+    return {certificate, signature, name, std::chrono::system_clock::now() + std::chrono::seconds(left)};
   }
 
   Now now_;
@@ -102,7 +119,7 @@ class CertificateIdentity : public Identity {
   KeyPointer key_;
   CertificatePointer ca_;
   StorePointer store_;
-  mutable std::map<Bytes, Known> known_;  // by their signatures
+  mutable std::map<Digest, Known> known_, before_;  // by their texts
 };
 
 }  // namespace

@@ -208,6 +208,7 @@ class Coordinator : public Transport {
     Clock::time_point incoming_since;
     uint64_t free_chunks = 0;  // that the update may still come in at no expense
     bool told_result = false;
+    SecureServer::Channels channels;  // of others, whose certificates it has checked
   };
   struct Arrival {
     uint64_t connection = 0;
@@ -229,7 +230,7 @@ class Coordinator : public Transport {
   void arrived(Connection& connection, std::string_view bytes);
   void judge_waiting_offers();
   void failed(Connection& connection, const v1::Failed& message);
-  void secure(const Connection& connection, const v1::Secure& message);
+  void secure(Connection& connection, const v1::Secure& message);
   bool agree_on_masks(std::unique_lock<std::mutex>& lock);
   void wait_for_phase(std::unique_lock<std::mutex>& lock, const std::function<bool()>& is_done);
   void hand_sum(Peer& peer, const Connection& connection);

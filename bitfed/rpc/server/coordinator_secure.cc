@@ -17,6 +17,7 @@ using Phase = SecureServer::Phase;
 constexpr auto kPhaseTick = std::chrono::milliseconds(100);
 constexpr double kNextKeysSeconds = 600;  // a client takes part with keys that it sent so long ago, and more
 constexpr double kOwingSeconds = 1;       // a round does not wait longer for keys that are on their way
+constexpr size_t kMaxChannels = 256;      // of others that a connection knows
 
 }  // namespace
 
@@ -74,13 +75,16 @@ Bytes Coordinator::checked_keys(const Connection& connection, std::span<const ui
     if (!name.empty() && name != connection.name)
       throw input_error("{}: found those of '{}', expected those of '{}'", what, name, connection.name);
   }
-  static const KeyPair kAny(random_secret());
-  kAny.agree(keys.channel);  // throws for a key that nobody can agree with
-  for (const auto& [number, channel] : channels_) {
-    if (number != keys.number && channel == keys.channel)
-      throw input_error("{}: found the key of client {}, expected another", what, number);
+  const auto known = channels_.find(keys.number);
+  if (known == channels_.end() || known->second != keys.channel) {
+    static const KeyPair kAny(random_secret());
+    kAny.agree(keys.channel);  // throws for a key that nobody can agree with
+    for (const auto& [number, channel] : channels_) {
+      if (channel == keys.channel)
+        throw input_error("{}: found the key of client {}, expected another", what, number);
+    }
+    channels_[keys.number] = keys.channel;
   }
-  channels_[keys.number] = keys.channel;
   return {bytes.begin(), bytes.end()};
 }
 
@@ -167,7 +171,7 @@ void Coordinator::decide(int kind, const std::string& reason) {
   }
 }
 
-void Coordinator::secure(const Connection& connection, const Secure& message) {
+void Coordinator::secure(Connection& connection, const Secure& message) {
   take_next_keys(connection, message.next_keys());
   if (!sum_ || message.round() != sum_->round || message.attempt() != sum_->attempt) return;
   const std::string& content = message.content();
@@ -178,7 +182,13 @@ void Coordinator::secure(const Connection& connection, const Secure& message) {
       next_keys_.erase(*connection.number);  // these are the ones, if they were still to come when it began
       counts = sum_->server.add_keys(*connection.number, checked_keys(connection, bytes, "keys of a round"));
     }
-    if (message.phase() == Secure::SHARES) counts = sum_->server.add_shares(*connection.number, bytes);
+    if (message.phase() == Secure::SHARES) {
+      counts = sum_->server.add_shares(*connection.number, bytes);
+      if (counts && message.keeps_certificates()) {
+        if (connection.channels.size() > kMaxChannels) connection.channels.clear();
+        sum_->server.add_channels(*connection.number, &connection.channels);
+      }
+    }
     if (message.phase() == Secure::OPENING) counts = sum_->server.add_opened(*connection.number, bytes);
   } catch (const Error&) {
     // The round does not wait for it.
@@ -203,7 +213,7 @@ void Coordinator::hand_sum(Peer& peer, const Connection& connection) {
                                                : Secure::OPENING);
   message.set_round(sum_->round);
   message.set_attempt(sum_->attempt);
-  const Bytes content = sum_->server.message_for(*connection.number);
+  const Bytes content = sum_->server.message_for(*connection.number, connection.channels);
   message.set_content(content.data(), content.size());
   peer.send(head);
 }

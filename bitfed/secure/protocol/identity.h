@@ -13,7 +13,8 @@ class Identity {
   virtual ~Identity() = default;
   virtual Bytes certificate() const = 0;
   virtual Bytes sign(const Bytes& text) const = 0;
-  // The name of a peer whose certificate and signature are good; otherwise an input_error.
+  // The name of a peer whose certificate and signature are good; otherwise an input_error. Both may be left
+  // out (empty) if those of the same text were checked before, and are still good.
   virtual std::string check(const Bytes& certificate, const Bytes& text, const Bytes& signature) const = 0;
 };
 

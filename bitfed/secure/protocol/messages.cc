@@ -8,7 +8,9 @@ namespace bitfed {
 namespace {
 
 constexpr uint32_t kMaxClients = 1 << 20;
-constexpr uint32_t kMaxPartBytes = 1 << 12;  // of a certificate, a signature, a sealed share
+constexpr uint32_t kMaxPartBytes = 1 << 12;               // of a certificate, a signature, a sealed share
+constexpr size_t kKeysBytes = 4 + 2 * 32 + 2 * 4;         // of keys without certificate and signature
+constexpr size_t kSentBytes = 4 + 32 + 16 + 4 + 64 + 16;  // of a share for one receiver
 
 void put_u32(uint32_t value, Bytes* bytes) {
   const std::array<uint8_t, 4> part = {static_cast<uint8_t>(value), static_cast<uint8_t>(value >> 8),
@@ -113,7 +115,9 @@ std::string text_of(const Digest& session) {
 
 Bytes signed_text(const std::string& federation, const RoundKeys& keys) {
   constexpr std::string_view kPurpose = "bitfed secure aggregation: channel key";
-  Bytes text(kPurpose.begin(), kPurpose.end());
+  Bytes text;
+  text.reserve(kPurpose.size() + 2 * sizeof(uint32_t) + federation.size() + keys.channel.size());
+  text.assign(kPurpose.begin(), kPurpose.end());
   put_sized({reinterpret_cast<const uint8_t*>(federation.data()), federation.size()}, &text);
   put_u32(keys.number, &text);
   put(keys.channel, &text);
@@ -135,6 +139,7 @@ RoundKeys read_keys(std::span<const uint8_t> bytes) {
 
 Bytes write_key_list(const KeyList& list) {
   Bytes bytes = write_numbers(list.members);
+  bytes.reserve(bytes.size() + 4 + list.keys.size() * kKeysBytes);
   put_u32(static_cast<uint32_t>(list.keys.size()), &bytes);
   for (const auto& [number, keys] : list.keys) put_keys(keys, &bytes);
   return bytes;
@@ -145,7 +150,7 @@ KeyList read_key_list(std::span<const uint8_t> bytes) {
   KeyList list;
   list.members = take_numbers(&reader);
   reader.begin_list();
-  for (uint32_t left = reader.count(4 + 2 * 32 + 8); left > 0; --left) {
+  for (uint32_t left = reader.count(kKeysBytes); left > 0; --left) {
     RoundKeys keys = take_keys(&reader);
     const uint32_t number = keys.number;
     list.keys.emplace(number, std::move(keys));
@@ -156,6 +161,7 @@ KeyList read_key_list(std::span<const uint8_t> bytes) {
 
 Bytes write_sent(const SentShares& shares) {
   Bytes bytes;
+  bytes.reserve(2 * sizeof(Digest) + 4 + shares.by_receiver.size() * kSentBytes);
   put(shares.self_mask, &bytes);
   put(shares.wrap_key, &bytes);
   put_u32(static_cast<uint32_t>(shares.by_receiver.size()), &bytes);

@@ -35,7 +35,8 @@ Bytes signed_text(const std::string& federation, const RoundKeys& keys);
 Bytes write_keys(const RoundKeys& keys);
 RoundKeys read_keys(std::span<const uint8_t> bytes);
 
-// All members of the session, and the keys of those that the receiver shares with, its own included.
+// All members of the session, and the keys of those that the receiver shares with, its own included. Their
+// certificates and signatures are left out (empty) where the receiver has checked them before.
 struct KeyList {
   std::vector<uint32_t> members;
   std::map<uint32_t, RoundKeys> keys;

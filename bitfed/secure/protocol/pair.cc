@@ -1,22 +1,36 @@
 #include "bitfed/secure/protocol/pair.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string_view>
 
 namespace bitfed {
 namespace {
 
-Bytes text_of(std::string_view purpose) {
-  Bytes text(purpose.begin(), purpose.end());
-  text.push_back(0);
-  return text;
-}
+// What a key is expanded with: its purpose, and what it is bound to.
+class Info {
+ public:
+  explicit Info(std::string_view purpose) {
+    for (const char letter : purpose) put(static_cast<uint8_t>(letter));
+    put(0);
+  }
+  Info& add(const std::array<uint8_t, 32>& part) {
+    for (const uint8_t byte : part) put(byte);
+    return *this;
+  }
+  Info& add(const RoundKeys& keys) {
+    for (int i = 0; i < 4; ++i) put(static_cast<uint8_t>(keys.number >> (8 * i)));
+    return add(keys.secret).add(keys.channel);
+  }
+  std::span<const uint8_t> bytes() const { return std::span(bytes_).first(size_); }
 
-void put_published(const RoundKeys& keys, Bytes* text) {
-  for (int i = 0; i < 4; ++i) text->push_back(static_cast<uint8_t>(keys.number >> (8 * i)));
-  text->insert(text->end(), keys.secret.begin(), keys.secret.end());
-  text->insert(text->end(), keys.channel.begin(), keys.channel.end());
-}
+ private:
+  void put(uint8_t byte) { bytes_.at(size_++) = byte; }
+
+  std::array<uint8_t, 192> bytes_;  // a sum and the keys of both are 168
+  size_t size_ = 0;
+};
 
 // The next bytes of what HKDF gave.
 template <size_t size>
@@ -28,12 +42,11 @@ void take(std::array<uint8_t, size>* part, const uint8_t** from) {
 }  // namespace
 
 Pair pair_of(const Secret& agreed, const Digest& sum, const RoundKeys& one, const RoundKeys& other) {
-  Bytes info = text_of("pair");
-  info.insert(info.end(), sum.begin(), sum.end());
-  put_published(one.number < other.number ? one : other, &info);
-  put_published(one.number < other.number ? other : one, &info);
+  Info info("pair");
+  info.add(sum).add(one.number < other.number ? one : other).add(one.number < other.number ? other : one);
   Pair pair;
-  const Bytes bytes = hkdf_expand(agreed, info, 3 * agreed.size());
+  std::array<uint8_t, 3 * sizeof(Secret)> bytes;
+  hkdf_expand(agreed, info.bytes(), bytes);
   const uint8_t* from = bytes.data();
   take(&pair.to_higher, &from);
   take(&pair.to_lower, &from);
@@ -43,7 +56,8 @@ Pair pair_of(const Secret& agreed, const Digest& sum, const RoundKeys& one, cons
 
 PairMask mask_of(const Secret& pair_key) {
   PairMask mask;
-  const Bytes bytes = hkdf_expand(pair_key, text_of("mask"), mask.seed.size() + mask.check.size());
+  std::array<uint8_t, sizeof(Secret) + sizeof(PairCheck)> bytes;
+  hkdf_expand(pair_key, Info("mask").bytes(), bytes);
   const uint8_t* from = bytes.data();
   take(&mask.seed, &from);
   take(&mask.check, &from);
@@ -51,12 +65,9 @@ PairMask mask_of(const Secret& pair_key) {
 }
 
 Secret wrap(const Secret& wrap_key, const Secret& pair_key, const RoundKeys& peer) {
-  Bytes info = text_of("wrap");
-  put_published(peer, &info);
-  const Bytes pad = hkdf_expand(wrap_key, info, pair_key.size());
   Secret result;
-  std::transform(pair_key.begin(), pair_key.end(), pad.begin(), result.begin(),
-                 [](uint8_t a, uint8_t b) { return static_cast<uint8_t>(a ^ b); });
+  hkdf_expand(wrap_key, Info("wrap").add(peer).bytes(), result);
+  for (size_t i = 0; i < result.size(); ++i) result[i] ^= pair_key[i];
   return result;
 }
 

@@ -126,31 +126,31 @@ Secret hkdf_extract(std::span<const uint8_t> key, std::span<const uint8_t> salt)
   return hmac(salt, {key});  // no salt is the same as zeros
 }
 
-Bytes hkdf_expand(const Secret& extracted, std::span<const uint8_t> info, size_t size) {
-  Bytes result;
+void hkdf_expand(const Secret& extracted, std::span<const uint8_t> info, std::span<uint8_t> result) {
   Digest block = {};
-  for (uint8_t number = 1; result.size() < size; ++number) {
+  for (uint8_t number = 1; !result.empty(); ++number) {
     assert(number > 0);  // at most 255 blocks
-    const std::span<const uint8_t> before = std::span(block).first(result.empty() ? 0 : block.size());
+    const std::span<const uint8_t> before = std::span(block).first(number == 1 ? 0 : block.size());
     block = hmac(extracted, {before, info, std::span(&number, 1)});
-    result.insert(result.end(), block.begin(),
-                  block.begin() + static_cast<ptrdiff_t>(std::min(block.size(), size - result.size())));
+    const size_t size = std::min(block.size(), result.size());
+    std::copy_n(block.begin(), size, result.begin());
+    result = result.subspan(size);
   }
-  return result;
 }
 
 Bytes hkdf(std::span<const uint8_t> key, std::span<const uint8_t> salt, std::span<const uint8_t> info,
            size_t size) {
-  return hkdf_expand(hkdf_extract(key, salt), info, size);
+  Bytes result(size);
+  hkdf_expand(hkdf_extract(key, salt), info, result);
+  return result;
 }
 
 Secret derive(const Secret& key, std::string_view purpose, std::span<const uint8_t> context) {
   Bytes info(purpose.begin(), purpose.end());
   info.push_back(0);
   info.insert(info.end(), context.begin(), context.end());
-  const Bytes bytes = hkdf(key, {}, info, Secret().size());
   Secret result;
-  std::copy(bytes.begin(), bytes.end(), result.begin());
+  hkdf_expand(hkdf_extract(key, {}), info, result);
   return result;
 }
 

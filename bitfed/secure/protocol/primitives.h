@@ -36,7 +36,7 @@ class KeyPair {
 
 // HKDF with SHA-256 (RFC 5869), and its two halves.
 Secret hkdf_extract(std::span<const uint8_t> key, std::span<const uint8_t> salt);
-Bytes hkdf_expand(const Secret& extracted, std::span<const uint8_t> info, size_t size);
+void hkdf_expand(const Secret& extracted, std::span<const uint8_t> info, std::span<uint8_t> result);
 Bytes hkdf(std::span<const uint8_t> key, std::span<const uint8_t> salt, std::span<const uint8_t> info,
            size_t size);
 // A key for one purpose in one context.

@@ -1,6 +1,7 @@
 #include "bitfed/secure/protocol/secure_client.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "bitfed/base/error.h"
@@ -135,22 +136,22 @@ void SecureClient::take_list(const KeyList& list) {
 }
 
 Bytes SecureClient::shares_for(std::span<const uint8_t> key_list) {
-  const Digest digest = digest_of(key_list);
-  if (!session_.key_list.empty()) {
-    if (digest != list_digest_)
-      throw input_error("the server sends a second, different list of keys for the same sum: refused");
-    return shares();
-  }
   KeyList list = read_key_list(key_list);
   check_signatures(list);
   for (auto& [number, keys] : list.keys) {
     keys.certificate.clear();
     keys.signature.clear();
   }
+  const Bytes kept = write_key_list(list);
+  const Digest digest = digest_of(kept);
+  if (!session_.key_list.empty()) {
+    if (digest != list_digest_)
+      throw input_error("the server sends a second, different list of keys for the same sum: refused");
+    return shares();
+  }
   take_list(list);
   list_digest_ = digest;
   session_.key_list.assign(digest.begin(), digest.end());
-  const Bytes kept = write_key_list(list);
   session_.key_list.insert(session_.key_list.end(), kept.begin(), kept.end());
   return shares();
 }
@@ -167,8 +168,9 @@ Bytes SecureClient::shares() const {
   for (const auto& [holder, peer] : holders_) {
     const size_t at = next++;
     if (holder == number_) continue;
-    Bytes plain(self_mask_shares[at].begin(), self_mask_shares[at].end());
-    plain.insert(plain.end(), wrap_key_shares[at].begin(), wrap_key_shares[at].end());
+    std::array<uint8_t, 2 * sizeof(Secret)> plain;
+    std::copy(self_mask_shares[at].begin(), self_mask_shares[at].end(), plain.begin());
+    std::copy(wrap_key_shares[at].begin(), wrap_key_shares[at].end(), plain.begin() + sizeof(Secret));
     SentShare& sent = all.by_receiver[holder];
     sent.sealed = seal(number_ < holder ? peer.pair.to_higher : peer.pair.to_lower, plain, {});
     sent.wrapped = wrap(wrap_key, peer.pair.key, peer.keys);
@@ -180,29 +182,32 @@ Bytes SecureClient::shares() const {
 // Our own share is ours already.
 void SecureClient::read_shares() {
   const SealedShares sealed = read_sealed(session_.peer_shares);
-  std::map<uint32_t, Peer> holders = holders_;
   std::vector<uint32_t> sharing = {number_};
-  const auto x = static_cast<uint8_t>(std::distance(holders_.begin(), holders_.find(number_)) + 1);
-  Peer& us = holders.at(number_);
-  us.share_of_self_mask = share_at(x, own_of_sum(kSelfMask), threshold(), own_of_sum(kSelfMaskShares));
-  us.share_of_wrap_key = share_at(x, own_of_sum(kWrapKey), threshold(), own_of_sum(kWrapKeyShares));
+  std::map<uint32_t, Bytes> opened;
   for (const auto& [sender, bytes] : sealed) {
-    const auto found = holders.find(sender);
-    if (found == holders.end() || sender == number_)
+    const auto found = holders_.find(sender);
+    if (found == holders_.end() || sender == number_)
       throw input_error("shares: found some of client {}, which is no neighbour: refused", sender);
     const Pair& pair = found->second.pair;
-    const auto plain = open_sealed(sender < number_ ? pair.to_higher : pair.to_lower, bytes, {});
+    auto plain = open_sealed(sender < number_ ? pair.to_higher : pair.to_lower, bytes, {});
     if (!plain || plain->size() != 64)
       throw BrokenShares(sender, fmt::format("shares: those of client {} cannot be opened: refused", sender));
-    std::copy(plain->begin(), plain->begin() + 32, found->second.share_of_self_mask.begin());
-    std::copy(plain->begin() + 32, plain->end(), found->second.share_of_wrap_key.begin());
+    opened.emplace(sender, std::move(*plain));
     sharing.push_back(sender);
   }
   if (sharing.size() < threshold())
     throw input_error("shares: found those of {} clients, expected at least {}: refused", sharing.size(),
                       threshold());
   std::sort(sharing.begin(), sharing.end());
-  holders_ = std::move(holders);
+  for (const auto& [sender, plain] : opened) {
+    Peer& peer = holders_.at(sender);
+    std::copy(plain.begin(), plain.begin() + 32, peer.share_of_self_mask.begin());
+    std::copy(plain.begin() + 32, plain.end(), peer.share_of_wrap_key.begin());
+  }
+  const auto x = static_cast<uint8_t>(std::distance(holders_.begin(), holders_.find(number_)) + 1);
+  Peer& us = holders_.at(number_);
+  us.share_of_self_mask = share_at(x, own_of_sum(kSelfMask), threshold(), own_of_sum(kSelfMaskShares));
+  us.share_of_wrap_key = share_at(x, own_of_sum(kWrapKey), threshold(), own_of_sum(kWrapKeyShares));
   sharing_ = std::move(sharing);
 }
 

@@ -18,7 +18,7 @@ namespace bitfed {
 struct ClientSession {
   Digest session = {};
   Secret secret = {};
-  Bytes key_list = {};  // its digest as it was sent, then the list without what has been checked
+  Bytes key_list = {};  // without certificates, which have been checked: its digest, then the list
   Bytes peer_shares = {};
   Bytes survivors = {};
   Bytes update = {};    // the digest of the masked update that leaves the client
@@ -91,7 +91,7 @@ class SecureClient {
   std::shared_ptr<Channel> channel_;
   uint32_t number_;
   size_t min_clients_;
-  Digest list_digest_ = {};  // of the list of keys, as it was sent
+  Digest list_digest_ = {};  // of the list of keys without certificates
   Digest sum_ = {};          // of session and members
   std::vector<uint32_t> members_;
   std::map<uint32_t, Peer>

@@ -119,12 +119,17 @@ bool SecureServer::end_updates(const std::vector<uint32_t>& survivors) {
   return true;
 }
 
-Bytes SecureServer::message_for(uint32_t client) const {
+Bytes SecureServer::message_for(uint32_t client, const Channels& known) const {
   if (phase_ == Phase::kOpening) return write_numbers(members_);
   const std::vector<uint32_t>& holders = holders_.at(client);
   if (phase_ == Phase::kShares) {
     KeyList list{members_, {}};
-    for (const uint32_t holder : holders) list.keys.emplace(holder, keys_.at(holder));
+    for (const uint32_t holder : holders) {
+      const RoundKeys& keys = keys_.at(holder);
+      const auto found = known.find(holder);
+      const bool is_known = found != known.end() && found->second == keys.channel;
+      list.keys.emplace(holder, is_known ? RoundKeys{holder, keys.secret, keys.channel, {}, {}} : keys);
+    }
     return write_key_list(list);
   }
   SealedShares shares;
@@ -133,6 +138,10 @@ Bytes SecureServer::message_for(uint32_t client) const {
       shares[holder] = shares_.at(holder).by_receiver.at(client).sealed;
   }
   return write_sealed(shares);
+}
+
+void SecureServer::add_channels(uint32_t client, Channels* known) const {
+  for (const uint32_t holder : holders_.at(client)) known->insert_or_assign(holder, keys_.at(holder).channel);
 }
 
 bool SecureServer::add_opened(uint32_t client, std::span<const uint8_t> message) {

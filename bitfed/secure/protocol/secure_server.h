@@ -36,10 +36,14 @@ class SecureServer {
   bool end_shares();
   bool end_updates(const std::vector<uint32_t>& survivors);
 
-  // The clients that the present phase's message is for, and the message.
+  // The clients that the present phase's message is for, and the message. A list of keys leaves out the
+  // certificates of `known` channels: those of lists that the client has answered.
+  using Channels = std::map<uint32_t, PublicKey>;
   const std::vector<uint32_t>& members() const { return members_; }
   bool has_member(uint32_t client) const;
-  Bytes message_for(uint32_t client) const;
+  Bytes message_for(uint32_t client, const Channels& known = {}) const;
+  // Adds those of the client's list.
+  void add_channels(uint32_t client, Channels* known) const;
 
   // Whether the answers suffice for every secret that is needed.
   bool can_open() const;
