@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What rank 0 of a simulation costs per round: rank_zero.py PROGRAM [--clients 10,100,1000,10000] [--set KEY=VALUE]...
 
-Runs RECIPE for each number of clients per round under mpirun with two workers. The table has CPU seconds and bytes received
-per round, without the first round and the last, which is evaluated. While rank 0 waits it looks for messages now and then.
+Runs RECIPE for each number of clients per round under mpirun with two workers and a rank 0 that trains nobody, as its part of
+the clients is small where there are many ranks. The table has CPU seconds, of all threads, and bytes received per round, without the first round and the last, which is evaluated. While rank 0 waits it looks for messages now and then.
 Each line is therefore run twice, with few epochs and with many: rank 0's work is the same, and what it takes more in the longer
 rounds is the looking. The last columns are computed from the many epochs: rank 0's work without the looking, and the share of
 a round with 16 workers that work and looking would take, if the two workers' CPU time were divided by 16, or by the clients
@@ -22,9 +22,9 @@ WRAPPER = """
 import os, pathlib, subprocess, sys, time
 folder, rounds = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 program = subprocess.Popen(sys.argv[3:])
-def cpu():
-    tasks = pathlib.Path("/proc", str(program.pid), "task").glob("*/schedstat")
-    return sum(int(task.read_text().split()[0]) for task in tasks) / 1e9
+def cpu():  # of threads that have ended, too
+    fields = pathlib.Path("/proc", str(program.pid), "stat").read_text().rsplit(") ", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 taken, done, log = [], 0, None
 while program.poll() is None:
     time.sleep(0.005)
@@ -50,7 +50,8 @@ def run(arguments, clients, counted, more_settings=()):
     with tempfile.TemporaryDirectory() as folder:
         settings = [f"federation.clients_per_round={clients}", f"rounds={rounds}", f"federation.evaluate_every={rounds}",
                     *arguments.set, *more_settings]
-        program = [arguments.program, "run", arguments.recipe, "--quiet", "--out", f"{folder}/run"]
+        program = [arguments.program, "run", arguments.recipe, "--quiet", "--out", f"{folder}/run",
+               "--device", "auto"]  # without a GPU the CPU, but not by rank 0
         if arguments.data_dir:
             program += ["--data-dir", arguments.data_dir]
         for setting in settings:

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "bitfed/base/error.h"
+#include "bitfed/mpi/launcher.h"
 #include "cli/commands.h"
 
 namespace {
@@ -68,7 +69,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "bitfed: {}\n", error.what());
     return error.kind() == bitfed::Error::Kind::kInput ? kBadInput : kFailed;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "bitfed: out of memory\n");
+    fmt::print(stderr, "bitfed: {}out of memory\n", bitfed::own_rank_prefix());
   } catch (const std::exception& error) {
     fmt::print(stderr, "bitfed: {}\n", error.what());
   }

@@ -116,6 +116,25 @@ struct ClientThreads::Job {
   EvaluationData of_part;
 };
 
+// A group that is trained.
+class ClientThreads::Begun {
+ public:
+  explicit Begun(ClientThreads& all) : all_(all) {
+    const std::lock_guard lock(all_.mutex_);
+    at_ = all_.begun_.insert(all_.clock_.seconds());
+  }
+  ~Begun() {
+    const std::lock_guard lock(all_.mutex_);
+    all_.begun_.erase(at_);
+  }
+  Begun(const Begun&) = delete;
+  Begun& operator=(const Begun&) = delete;
+
+ private:
+  ClientThreads& all_;
+  std::multiset<double>::iterator at_;
+};
+
 ClientThreads::ClientThreads(unsigned threads, std::function<bool()> stop, Uploads uploads)
     : threads_(threads), stop_(std::move(stop)), uploads_(uploads), pool_(threads) {}
 
@@ -198,8 +217,10 @@ std::optional<ClientThreads::News> ClientThreads::take_news() {
   news.progress = std::exchange(news_.progress, std::nullopt);
   news.done = std::exchange(news_.done, {});
   if (is_due() || !news_.failures.empty()) {
+    const bool more = asks();
+    asked_ = asked_ || more;
     news.results = std::exchange(news_.results, {});
-    if (is_low() && !asked_ && !no_more_) news.results.wants_more = asked_ = true;
+    news.results.wants_more = more;
     bytes_ = 0;
     news.failures = std::exchange(news_.failures, {});
     since_results_ = Stopwatch();
@@ -209,7 +230,11 @@ std::optional<ClientThreads::News> ClientThreads::take_news() {
 
 void ClientThreads::wait_for(std::chrono::microseconds longest) {
   std::unique_lock lock(mutex_);
-  if (!has_news()) wake_.wait_for(lock, longest);
+  if (has_news()) return;
+  std::chrono::duration<double> wait = longest;
+  if (!asked_ && !no_more_ && !begun_.empty())
+    wait = std::min(wait, std::chrono::duration<double>(seconds_until_idle() - kAheadSeconds));
+  wake_.wait_for(lock, wait);
 }
 
 void ClientThreads::abandon() {
@@ -242,6 +267,7 @@ void ClientThreads::submit(const std::function<void()>& action) {
 // One group, on a thread of the pool.
 void ClientThreads::train_group(const std::vector<ClientTask>& group) {
   const Stopwatch clock;
+  const Begun begun(*this);
   const RoundWork round{*job_->half, broadcast_, job_->experiment.seed, round_.round,
                         [this] { return is_stopped(); }};
   std::vector<Dataset> samples;
@@ -287,15 +313,23 @@ void ClientThreads::note(const ClientFraction& progress) {
   wake_.notify_all();
 }
 
-// A thread has nothing to do, or the groups that are left will be done before an answer comes.
-bool ClientThreads::is_low() const {
-  return running_ < threads_ || static_cast<double>(running_) * group_seconds_ <= kAheadSeconds * threads_;
+// Until a thread has nothing to do, if groups take as long as the last one.
+double ClientThreads::seconds_until_idle() const {
+  if (running_ < threads_) return 0;
+  const double waiting = static_cast<double>(running_ - begun_.size());
+  const double first = begun_.empty() ? 0 : *begun_.begin() + group_seconds_ - clock_.seconds();
+  return waiting * group_seconds_ / threads_ + std::max(0.0, first);
+}
+
+// For more: what is left will be done before an answer comes.
+bool ClientThreads::asks() const {
+  if (asked_ || no_more_ || (begun_.empty() && news_.results.clients.empty())) return false;
+  return seconds_until_idle() <= kAheadSeconds;
 }
 
 bool ClientThreads::is_due() const {
-  return !news_.results.clients.empty() &&
-         (running_ == 0 || (is_low() && !asked_ && !no_more_) || bytes_ >= kFullMessage ||
-          since_results_.seconds() >= kResultSeconds);
+  return asks() || (!news_.results.clients.empty() &&
+                    (running_ == 0 || bytes_ >= kFullMessage || since_results_.seconds() >= kResultSeconds));
 }
 
 bool ClientThreads::has_news() const {

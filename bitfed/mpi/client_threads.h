@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "bitfed/base/stopwatch.h"
@@ -68,12 +69,14 @@ class ClientThreads {
 
  private:
   struct Job;
+  class Begun;
 
   bool is_stopped() const { return abandoned_ || (stop_ && stop_()); }
   void submit(const std::function<void()>& action);
   void train_group(const std::vector<ClientTask>& group);
   void note(const ClientFraction& progress);
-  bool is_low() const;
+  double seconds_until_idle() const;
+  bool asks() const;
   bool is_due() const;
   bool has_news() const;
 
@@ -86,12 +89,14 @@ class ClientThreads {
   std::atomic<bool> abandoned_ = false;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable wake_;
-  size_t running_ = 0;        // groups, those that wait included
-  double group_seconds_ = 1;  // of the last group
-  bool asked_ = false;        // for more than was dealt so far
-  bool no_more_ = false;      // is dealt in this round
+  size_t running_ = 0;           // groups, those that wait included
+  double group_seconds_ = 1;     // of the last group
+  std::multiset<double> begun_;  // when the groups that are trained now were begun, by the clock
+  bool asked_ = false;           // for more than was dealt so far
+  bool no_more_ = false;         // is dealt in this round
   News news_;
   size_t bytes_ = 0;  // of its results
+  const Stopwatch clock_;
   Stopwatch since_progress_;
   Stopwatch since_results_;
   ThreadPool pool_;  // last: its threads end before what they use

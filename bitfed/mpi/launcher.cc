@@ -22,6 +22,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kModule = "bitfed-mpi.so";
 
+const Communicator* connected = nullptr;
+
 // The number of ranks, as launchers tell it: Open MPI's, MPICH's and Intel's mpirun, Slurm's srun. A batch
 // script outside srun has none of these variables.
 long ranks_in_environment() {
@@ -68,11 +70,18 @@ Communicator* connect_ranks() {
   auto* const connect = reinterpret_cast<Connect*>(dlsym(module, "bitfed_connect_ranks_2"));
   if (connect == nullptr) throw failure("{}: not a module of bitfed: {}", kModule, dlerror());
   static const std::unique_ptr<Communicator> communicator(connect());
-  if (communicator->size() == ranks) return communicator.get();
+  if (communicator->size() == ranks) {
+    connected = communicator.get();
+    return communicator.get();
+  }
   throw failure(
       "started as one of {} ranks, but MPI finds {}: with Slurm choose an interface that both know, such as "
       "srun --mpi=pmix (srun --mpi=list shows them)",
       ranks, communicator->size());
+}
+
+std::string own_rank_prefix() {
+  return connected == nullptr ? "" : fmt::format("rank {} on {}: ", connected->rank(), host_name());
 }
 
 // Open MPI's, MPICH's and Intel's mpirun before srun: within a batch job Slurm's variable is that of the

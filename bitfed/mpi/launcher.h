@@ -13,6 +13,10 @@ namespace bitfed {
 // that is printed afterwards.
 Communicator* connect_ranks();
 
+// "rank 0 on node7: " once this process is one of several ranks, else empty: for errors that reach no other
+// rank.
+std::string own_rank_prefix();
+
 // The rank's number among those of its node, as launchers tell it; 0 where they do not.
 unsigned local_rank();
 

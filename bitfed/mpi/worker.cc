@@ -142,7 +142,8 @@ class Worker {
     const std::optional<ClientThreads::News> news = clients_.take_news();
     if (!news) return false;
     if (news->progress) ranks_.send(0, progress_message(*news->progress));
-    if (!news->results.clients.empty()) ranks_.send(0, results_message(news->results));
+    if (!news->results.clients.empty() || news->results.wants_more)
+      ranks_.send(0, results_message(news->results));
     asked_ = asked_ || news->results.wants_more;
     for (const uint32_t job : news->done) ranks_.send(0, number_message(MessageKind::kDone, job));
     for (const Failure& failure : news->failures) ranks_.send(0, failed_message(failure));

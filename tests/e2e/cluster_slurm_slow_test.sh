@@ -95,7 +95,7 @@ sed -i 's/^rounds = 400/rounds = 4000/' long.toml
 "$program" run long.toml --out longer --json --quiet >longer.json
 sed -n '/^#!\/bin\/bash/,/^```$/{/^```$/d;p}' "$source_dir/docs/guide/cluster.md" >job.sh
 # With its options, as far as there are nodes and cores.
-sed -i "s|--nodes=4|--nodes=1|; s|--ntasks=5|--ntasks=3|; s|--threads 32|--threads 2|; /^#SBATCH --time/d; s|bitfed run recipe.toml|\"$program\" run long.toml --quiet|; s|runs/mine|$PWD/job|g" job.sh
+sed -i "s|--nodes=4|--nodes=1|; s|--ntasks=4|--ntasks=3|; s|--threads 32|--threads 2|; /^#SBATCH --time/d; s|bitfed run recipe.toml|\"$program\" run long.toml --quiet|; s|runs/mine|$PWD/job|g" job.sh
 id=$(sbatch --parsable --output="$PWD/job.log" --open-mode=append job.sh)
 until_rounds job 50 $$
 scancel --signal=TERM "$id"  # as Slurm does before the time is over

@@ -82,6 +82,8 @@ S
 sed 's/^file = .*/name = "synthetic-health"\ndevices = 20\npoints = 200000/; /^label\|^person/d' people.toml >recipe.toml
 refused 1 "rank 1 on $(hostname): out of memory" \
   mpirun -n 1 "$program" run recipe.toml --quiet --out refused : -n 1 bash ./small.sh
+refused 1 "rank 0 on $(hostname): out of memory" \
+  mpirun -n 1 bash ./small.sh : -n 1 "$program" run recipe.toml --quiet --out refused
 [ ! -e refused ] || fail "a refused run left something"
 
 # Without the module every rank would run the whole.

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "bitfed/base/hash/random.h"
+#include "bitfed/base/thread_pool.h"
 #include "tests/base/error_text.h"
 
 namespace bitfed {
@@ -28,6 +29,17 @@ TEST(ClientMeanTest, MeanBySamples) {
   EXPECT_EQ(mean.take(), (TensorValues{{2, 2}, {2}}));
   EXPECT_EQ(mean.clients(), 0u);
   EXPECT_EQ(mean.samples(), 0u);
+}
+
+// Threads are woken for what is worth it: all tensors and clients count together.
+TEST(ClientMeanTest, ThreadsAreForManyValues) {
+  ThreadPool pool(2);
+  const std::vector<float> small(100), large(ExactMean::kGrain);
+  EXPECT_EQ(pool_for({small, small}, 1, &pool), nullptr);
+  EXPECT_EQ(pool_for({large}, 1, &pool), nullptr);
+  EXPECT_EQ(pool_for({small, large}, 1, &pool), &pool);
+  EXPECT_EQ(pool_for({small}, 1000, &pool), &pool);
+  EXPECT_EQ(pool_for({large}, 2, nullptr), nullptr);
 }
 
 TEST(ClientMeanTest, WhereTheValuesLieMakesNoDifference) {
