@@ -244,7 +244,7 @@ void add_run(Command& app) {
       "Writes the run's folder: report.html to look at, summary.json, events.jsonl, model.safetensors,\n"
       "recipe.toml as resolved, checkpoint/. The same recipe and seed give the same model, byte for byte,\n"
       "with any number of threads, after Ctrl-C or a crash and --resume.\n"
-      "On a cluster: mpirun -n 17 bitfed run RECIPE, or srun; rank 0 has the other ranks train the clients.");
+      "On a cluster: mpirun -n 16 bitfed run RECIPE, or srun; a rank per core, which all train clients.");
   command->callback([arguments] { run(*arguments); });
 }
 

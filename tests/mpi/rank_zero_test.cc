@@ -428,8 +428,15 @@ TEST_F(ChangedRankTest, ProgressOfOtherClientsIsNotShown) {
   EXPECT_EQ(strange_progress_, 0u);
 }
 
-// A thread that is done does not wait for the others.
-TEST_F(RankZeroTest, AWorkerAsksForMoreOnceAThreadIsIdle) {
+// The clients that a worker has trained when it asks for more. Of these tasks client 0 takes fifty times as
+// long as client 1.
+class AskingWorkerTest : public RankZeroTest {
+ protected:
+  std::vector<uint32_t> trained_when_it_asks(unsigned threads, const std::vector<ClientTask>& tasks);
+};
+
+std::vector<uint32_t> AskingWorkerTest::trained_when_it_asks(unsigned threads,
+                                                             const std::vector<ClientTask>& tasks) {
   const auto read = [](uint32_t) {
     Dataset data = table(11 * 1000);
     for (size_t i = 0; i < 50000; ++i) {  // of the first person
@@ -441,10 +448,11 @@ TEST_F(RankZeroTest, AWorkerAsksForMoreOnceAThreadIsIdle) {
     return read_experiment(Config::parse(std::string(kRecipe) + "epochs = 100\n", "recipe"),
                            {std::move(data), table(99)}, "run", ClientsAre::kSimulated);
   };
-  Results first;
+  std::vector<uint32_t> trained;
   ThreadRanks ranks(2);
   WorkerOptions other = worker();
   other.load = read;
+  other.threads = threads;
   std::atomic<bool> stopped = false;
   other.stop = [&] { return stopped.load(); };
   ranks.run(
@@ -462,15 +470,24 @@ TEST_F(RankZeroTest, AWorkerAsksForMoreOnceAThreadIsIdle) {
         wait_for(MessageKind::kReady);
         zero.send(1, round_message({1, 1, 0, {{}, broadcast.size()}}));
         zero.broadcast(broadcast);
-        zero.send(1, work_message({{0, {}}, {1, {}}}));
-        first = read_results(wait_for(MessageKind::kResults));
+        zero.send(1, work_message(tasks));
+        for (bool asks = false; !asks;) {
+          const Results results = read_results(wait_for(MessageKind::kResults));
+          for (const TrainedClient& client : results.clients) trained.push_back(client.result.client);
+          asks = results.wants_more;
+        }
         stopped = true;
         zero.send(1, plain_message(MessageKind::kEnd));
         wait_for(MessageKind::kBye);
       },
       [&](Communicator& one) { run_worker(one, other); });
-  EXPECT_TRUE(first.wants_more);
-  EXPECT_EQ(first.clients[0].result.client, 1u);
+  return trained;
+}
+
+// A thread that is done does not wait for the others, and nobody waits until all is done.
+TEST_F(AskingWorkerTest, OnceAThreadIsIdleOrSoonWillBe) {
+  EXPECT_THAT(trained_when_it_asks(2, {{0, {}}, {1, {}}}), testing::ElementsAre(1));
+  EXPECT_THAT(trained_when_it_asks(1, {{1, {}}, {0, {}}}), testing::ElementsAre(1));
 }
 
 // What clients keep may be large, and a message is limited.
