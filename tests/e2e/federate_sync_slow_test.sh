@@ -2,7 +2,8 @@
 # The server, then a client, killed at each of its syncs and commits in turn: whatever it had written by then, it goes on
 # from there to the simulation's model. Then the same with two exchanges of a one-shot method, also as a simulation, and with
 # masked updates.
-#   federate_sync_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR
+#   federate_sync_slow_test.sh PROGRAM SOURCE_DIR WORK_DIR ["RECIPE VICTIM FIRST LAST"...]
+# Jobs in place of all, as "masked client 1 20", are for runs in parts.
 set -euo pipefail
 source "$2/tests/e2e/tiny.sh"
 source "$2/tests/e2e/federate.sh"
@@ -48,19 +49,23 @@ federate() {
   [ $status = 137 ] || [ $status = 0 ] || fail "$folder: status $status"
 }
 
-for job in "people server" "people client" "two-exchanges server" "two-exchanges client" "masked server" "masked client"; do
-  read -r recipe victim <<<"$job"
-  moment=1
+jobs=("${@:4}")
+[ ${#jobs[@]} -gt 0 ] || jobs=("people server" "people client" "two-exchanges server" "two-exchanges client" "masked server" "masked client")
+for job in "${jobs[@]}"; do
+  read -r recipe victim moment last <<<"$job"
+  moment=${moment:-1}
   while true; do
     federate $victim $moment
     [ $status = 137 ] || break
+    [ "$moment" != "${last:-}" ] || break
     rm -rf $recipe-$victim-$moment $recipe-$victim-$moment-*
     moment=$((moment + 1))
     [ $moment -lt 400 ] || fail "$victim: never ends"
   done 2>/dev/null
-  echo "$recipe, $victim: killed at each of $((moment - 1)) moments"
+  echo "$job: killed at each moment before $moment"
   [ $moment -gt 5 ] || fail "$victim: too few moments"
 done
+[ $# = 3 ] || exit 0
 
 moment=1
 while true; do

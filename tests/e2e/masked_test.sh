@@ -68,8 +68,8 @@ echo "-- noise of the devices, over TLS"
 sed 's/^name = "fed-bin-mlp"/&\nscaling = "declared"\nlower = [-3, -5]\nupper = [6, 3]/; s/^rounds = .*/rounds = 1/
   s/^clients_per_round = .*/clients_per_round = 8/' people.toml >noise.toml
 printf '\n[privacy]\nsecure_aggregation = true\nclip = 1\nnoise_multiplier = 2\nmin_survivors = 6\n' >>noise.toml
-sed -i 's/^epochs = .*/epochs = 12000/' noise.toml  # a second or more
-grep -q '^epochs = 12000' noise.toml || fail "noise.toml: no epochs"
+sed -i 's/^epochs = .*/epochs = 60000/' noise.toml  # a second or more
+grep -q '^epochs = 60000' noise.toml || fail "noise.toml: no epochs"
 seeded=$(simulated seeded noise)
 
 # Devices erase the secrets of a sum when it is opened. Copies their state until the federation is over; a copy in which all
