@@ -88,6 +88,9 @@ std::optional<std::string> note_on_second_exchange(const Uploads& uploads, const
   const std::vector<uint64_t> samples = samples_of_classes(uploads, classes);
   const bool too_few = std::any_of(samples.begin(), samples.end(), is_too_few);
   if (uploads.size() < 2 || too_few || known >= kLittle) return std::nullopt;
+  // Scores that depend on what is predicted together cannot be fitted.
+  const auto depends = [](const TsetlinMember& member) { return member.scale == 0; };
+  if (std::any_of(model.members().begin(), model.members().end(), depends)) return std::nullopt;
   uint64_t replies = 0;
   for (const auto& [client, upload] : uploads)
     replies += margin_message_bytes({upload.classes, upload.samples}, classes);
@@ -132,10 +135,10 @@ std::unique_ptr<TsetlinModel> with_offsets(const TsetlinModel& model, const std:
 
 class OneShotServer : public ServerHalf {
  public:
-  OneShotServer(TsetlinRecipe recipe, Fuse fuse, bool could_fit)
+  OneShotServer(TsetlinRecipe recipe, Fuse fuse, bool asked_to_fit)
       : recipe_(std::move(recipe)),
         fuse_(std::move(fuse)),
-        could_fit_(could_fit),
+        asked_to_fit_(asked_to_fit),
         fit_(recipe_),
         margins_(recipe_.prototype.class_count()) {}
 
@@ -205,7 +208,7 @@ class OneShotServer : public ServerHalf {
     notes_ = std::move(fused.notes);
     for (std::string& note : warnings(recipe_, uploads_, fused.members)) notes_.push_back(std::move(note));
     model_ = std::make_unique<TsetlinModel>(recipe_.prototype.class_count(), std::move(fused.members));
-    if (could_fit_) {
+    if (!asked_to_fit_) {
       if (auto note = note_on_second_exchange(uploads_, *model_)) notes_.push_back(std::move(*note));
     }
     uploads_.clear();
@@ -213,7 +216,7 @@ class OneShotServer : public ServerHalf {
 
   TsetlinRecipe recipe_;
   Fuse fuse_;
-  bool could_fit_;  // the recipe leaves the second exchange out
+  bool asked_to_fit_;  // the recipe has the second exchange
   BooleanizerFit fit_;
   MarginFit margins_;
   Uploads uploads_;
@@ -223,12 +226,12 @@ class OneShotServer : public ServerHalf {
 
 class OneShotMethod : public Method {
  public:
-  OneShotMethod(TsetlinRecipe recipe, Fuse fuse, bool could_fit)
-      : recipe_(std::move(recipe)), fuse_(std::move(fuse)), could_fit_(could_fit) {}
+  OneShotMethod(TsetlinRecipe recipe, Fuse fuse, bool asked_to_fit)
+      : recipe_(std::move(recipe)), fuse_(std::move(fuse)), asked_to_fit_(asked_to_fit) {}
 
   std::unique_ptr<ClientHalf> make_client() const override { return make_tsetlin_client(recipe_); }
   std::unique_ptr<ServerHalf> make_server() const override {
-    return std::make_unique<OneShotServer>(recipe_, fuse_, could_fit_);
+    return std::make_unique<OneShotServer>(recipe_, fuse_, asked_to_fit_);
   }
   std::string client_key() const override { return kFamiliarClientKey; }
   uint32_t default_rounds() const override { return 1; }
@@ -237,7 +240,7 @@ class OneShotMethod : public Method {
  private:
   TsetlinRecipe recipe_;
   Fuse fuse_;
-  bool could_fit_;
+  bool asked_to_fit_;
 };
 
 // The span of the mean sums (over a class's samples and over the others), from the smallest to the largest. A
@@ -258,16 +261,13 @@ bool asked_to_fit(const Config& recipe) {
   return recipe.integer("rounds", 1, 1, kMaxRounds) > 1;
 }
 
-bool can_fit(const Config& recipe) {
-  return recipe.section("method").text("normalise", "") != "batch";
-}
-
 TsetlinRecipe read_one_shot_recipe(const MethodContext& context) {
   // One recipe can compare the one-shot methods: each ignores the keys of the others.
   const std::vector<std::string> keys = {"server_models", "clusters", "gini_threshold", "actions",
                                          "normalise"};
   context.recipe.section("method").permit(keys);
-  if (asked_to_fit(context.recipe) && !can_fit(context.recipe)) {
+  const Config method = context.recipe.section("method");
+  if (asked_to_fit(context.recipe) && method.text("normalise", "") == "batch") {
     throw input_error(
         "{}: found 2, expected 1 with method.normalise = \"batch\", whose scores depend on what is "
         "predicted together",
@@ -441,8 +441,7 @@ std::unique_ptr<ClientHalf> make_one_shot_client(const MethodContext& context) {
 
 std::unique_ptr<Method> make_one_shot_method(const MethodContext& context, Fuse fuse) {
   TsetlinRecipe recipe = read_one_shot_recipe(context);
-  const bool could_fit = can_fit(context.recipe) && !asked_to_fit(context.recipe);
-  return std::make_unique<OneShotMethod>(std::move(recipe), std::move(fuse), could_fit);
+  return std::make_unique<OneShotMethod>(std::move(recipe), std::move(fuse), asked_to_fit(context.recipe));
 }
 
 }  // namespace bitfed
