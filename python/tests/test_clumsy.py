@@ -154,7 +154,7 @@ def test_a_path_in_a_recipe(tmp_path):
     ({"method": "fedtmos"}, "method: found 'fedtmos'"),
     ({"resume": True, "overwrite": True}, "overwrite: found it together with resume"),
     ({"data": (X, None)}, "y: found None"),
-    ({"data": (X, np.array(["a", "a\0b", ""])[Y])}, r'arrays: classes: found "a\\x00b", expected names without control'),
+    ({"data": (X, np.array(["a", "a\0b", "c"])[Y])}, r'arrays: classes: found "a\\x00b", expected names without control'),
     ({"data": (X, np.array(["a", "b", ""])[Y])}, "arrays: classes: found one without a name"),
     ({"data": (X, np.stack([Y, Y], 1))}, r"y: found shape \[60, 2\]"),
     ({"data": (np.full((60, 2), "a"), Y)}, "X: found <U1 values, expected numbers"),
