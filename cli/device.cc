@@ -5,7 +5,6 @@
 
 #include "bitfed/base/error.h"
 #include "bitfed/mpi/launcher.h"
-#include "cli/stop.h"
 #ifdef BITFED_CUDA
 #include <malloc.h>
 
@@ -92,14 +91,6 @@ std::shared_ptr<const Trainers> RankDevice::open() {
   }
   is_open_ = true;
   return trainers_;
-}
-
-WorkerOptions worker_options(const std::string& device, unsigned threads, int rank) {
-  return {.program = program_identity(BITFED_VERSION),
-          .threads = rank == 0 && device != "cpu" ? 0 : std::max(1u, threads),
-          .stop = stop_on_signals(),
-          .load = {},
-          .run_alone = {}};
 }
 
 }  // namespace bitfed::cli

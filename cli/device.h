@@ -4,7 +4,6 @@
 #include <string>
 #include "cli/command.h"
 
-#include "bitfed/mpi/worker.h"
 #include "bitfed/zoo/network/trainer.h"
 
 namespace bitfed::cli {
@@ -17,7 +16,7 @@ void add_device_option(Command* command, std::string* device);
 std::shared_ptr<const Trainers> open_device(const std::string& name, unsigned turn = 0);
 
 // The same for a rank, see mpi/launcher.h: each of a node's has a GPU, in turn. Opened by the first call,
-// which a worker makes where its errors reach rank 0. Rank 0 itself opens none.
+// which a worker makes where its errors reach rank 0. Rank 0 itself trains nobody and opens none.
 class RankDevice {
  public:
   RankDevice(std::string name, int rank) : name_(std::move(name)), rank_(rank) {}
@@ -29,9 +28,5 @@ class RankDevice {
   bool is_open_ = false;
   std::shared_ptr<const Trainers> trainers_;
 };
-
-// Of a rank that trains so many clients at once; 0 threads: one. Rank 0 trains on processors alone: where
-// devices are used, it trains nobody.
-WorkerOptions worker_options(const std::string& device, unsigned threads, int rank);
 
 }  // namespace bitfed::cli

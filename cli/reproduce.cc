@@ -26,6 +26,7 @@
 #include "cli/commands.h"
 #include "cli/device.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/reproduced.h"
 #include "cli/stop.h"
 

@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/device.h"
 #include "cli/progress.h"
+#include "cli/ranks.h"
 #include "cli/stop.h"
 
 namespace bitfed::cli {

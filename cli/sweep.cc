@@ -15,6 +15,7 @@
 #include "bitfed/simulation/sweep.h"
 #include "cli/commands.h"
 #include "cli/device.h"
+#include "cli/ranks.h"
 #include "cli/reproduced.h"
 #include "cli/stop.h"
 
