@@ -102,9 +102,6 @@ template <int kRows, int kVectors, typename Product>
 inline void pair_strip(const Product& p, size_t column) {
   size_t row = 0;
   for (; row + kRows <= p.rows; row += kRows) pair_tile<kRows, kVectors>(p, row, column);
-  if constexpr (kRows > 8) {
-    for (; row + 8 <= p.rows; row += 8) pair_tile<8, kVectors>(p, row, column);
-  }
   if constexpr (kRows > 4) {
     for (; row + 4 <= p.rows; row += 4) pair_tile<4, kVectors>(p, row, column);
   }
@@ -125,7 +122,7 @@ inline void pair_strips(const Product& p) {
     }
   }
   for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes) pair_strip<kPairRows, 2>(p, column);
-  if (column < p.columns) pair_strip<kSingleRows, 1>(p, column);
+  if (column < p.columns) pair_strip<kOtherSingleRows, 1>(p, column);
 }
 
 void multiply_pairs(const PairProduct& p) {

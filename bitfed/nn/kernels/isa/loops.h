@@ -122,13 +122,13 @@ inline void gathered_tile(const GatheredProduct& p, size_t row, size_t column) {
   }
 }
 
+// Of products that are not plain: their tiles of more rows would make the device's program 8 KB larger.
+constexpr int kOtherSingleRows = kSingleRows < 8 ? kSingleRows : 8;
+
 template <int kRows, int kVectors, bool kContiguous>
 inline void gathered_strip(const GatheredProduct& p, size_t column) {
   size_t row = 0;
   for (; row + kRows <= p.rows; row += kRows) gathered_tile<kRows, kVectors, kContiguous>(p, row, column);
-  if constexpr (kRows > 8) {
-    for (; row + 8 <= p.rows; row += 8) gathered_tile<8, kVectors, kContiguous>(p, row, column);
-  }
   if constexpr (kRows > 4) {
     for (; row + 4 <= p.rows; row += 4) gathered_tile<4, kVectors, kContiguous>(p, row, column);
   }
@@ -146,7 +146,7 @@ inline void multiply_gathered_as(const GatheredProduct& p) {
   }
   for (; column + 2 * kLanes <= p.columns; column += 2 * kLanes)
     gathered_strip<kPairRows, 2, kContiguous>(p, column);
-  if (column < p.columns) gathered_strip<kSingleRows, 1, kContiguous>(p, column);
+  if (column < p.columns) gathered_strip<kOtherSingleRows, 1, kContiguous>(p, column);
 }
 
 void multiply_gathered(const GatheredProduct& p) {
