@@ -41,6 +41,11 @@ done
 [ "$(field out.json model_sha256)" != "$(field one-shot-scalar-1/summary.json model_sha256)" ] ||
   fail "another seed gives the same model"
 
+# What the rounds after the first one do is in the digests: SCAFFOLD's corrections begin in the second.
+"$program" run scaffold.toml --set method.name=fedavg --out fedavg --json --quiet >out.json
+[ "$(field out.json model_sha256)" != "$(field scaffold-scalar-1/summary.json model_sha256)" ] ||
+  fail "scaffold gives fedavg's model"
+
 status=0
 BITFED_ISA=sse9 "$program" run one-shot.toml --out unknown --quiet 2>err || status=$?
 [ $status = 2 ] || fail "an unknown instruction set: status $status"

@@ -11,7 +11,7 @@ source "$2/tests/e2e/federate_kill.sh"
 ldd "$program" | grep -q libasan && { echo "skipped: not beside a sanitizer"; exit 77; }
 
 sed -i 's/clients = 4/clients = 10/; s/^rounds = .*/rounds = 1/; s/^name = "fedbnn"/name = "fedavg"/; s/^epochs = .*/epochs = 1/' network.toml
-sed -i 's/^clients_per_round = .*/deadline_seconds = 8/; /^select/d' network.toml
+sed -i 's/^clients_per_round = .*/deadline_seconds = 8/' network.toml
 cat >>network.toml <<'TOML'
 [privacy]
 update_grid = 16

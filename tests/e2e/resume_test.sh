@@ -30,6 +30,7 @@ killed=0
 # Of the people's rounds many go by between two checkpoints.
 sed -i 's/^rounds = 6/rounds = 400/; s/^epochs = 3/epochs = 1/' people.toml
 sed 's/name = "fedbnn"/name = "scaffold"/; s/^rounds = 2/rounds = 4/' network.toml >scaffold.toml
+sed -i 's/^\[federation\]/&\nselect = "validation"/' network.toml
 for recipe in one-shot two-exchanges fedtm people network scaffold; do
   "${run[@]}" $recipe.toml --out $recipe >$recipe.json
   expected=$(field $recipe.json model_sha256)

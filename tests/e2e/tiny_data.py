@@ -75,7 +75,7 @@ recipe("table", 'file = "table.csv"\nlabel = "kind"\nperson = "person"\npartitio
 write_idx("train", 64, "fashion-mnist", 16)
 write_idx("t10k", 64, "fashion-mnist", 16)
 recipe("network", images.replace("mnist", "fashion-mnist"), 'name = "cnn4"\nwidth = 16', "fedbnn",
-       'rounds = 2\n[federation]\nclients_per_round = 3\nselect = "validation"')
+       'rounds = 2\n[federation]\nclients_per_round = 3')
 
 
 def write_cifar(name, count):
