@@ -54,7 +54,8 @@ Slope slope_of(const std::map<uint32_t, Margins>& received, const std::vector<do
   const size_t classes = offsets.size();
   Slope slope{kPrior * offsets[label], kPrior};
   auto part = parts.begin();
-  for (const auto& [client, margins] : received) {
+  for (const auto& entry : received) {  // lambdas of C++20 take no part of a structured binding in clang 14
+    const Margins& margins = entry.second;
     const double counted = *part++;
     for (size_t i = 0; i < margins.counts.classes.size(); ++i) {
       const size_t own = margins.counts.classes[i];
