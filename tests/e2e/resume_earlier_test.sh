@@ -5,6 +5,7 @@
 #   resume_earlier_test.sh PROGRAM SOURCE_DIR WORK_DIR
 set -euo pipefail
 source "$2/tests/e2e/tiny.sh"
+sed -i 's/^\[federation\]/&\nselect = "validation"/' network.toml  # as the earlier run
 
 while read -r recipe expected settings; do
   cp -r "$source_dir/tests/golden/interrupted/$recipe" "$recipe"

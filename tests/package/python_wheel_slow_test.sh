@@ -32,7 +32,7 @@ echo "wheel $bytes bytes"
 unzip -l "$work"/*.whl | grep -q 'bitfed/_core.pyi' || fail "no stubs in the wheel"
 
 cd "$work"
-"$work/venv/bin/bitfed" methods | grep -q fedtmos || fail "the command bitfed"
+methods=$("$work/venv/bin/bitfed" methods) && grep -q fedtmos <<<"$methods" || fail "the command bitfed"
 "$work/venv/bin/bitfed" reproduce --list | grep -q fedtmos:table1 || fail "recipes of the papers"
 "$work/venv/bin/python" - <<'PYTHON'
 import time
